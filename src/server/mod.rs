@@ -1,1 +1,1 @@
-//! todo
+//! The reference server.
