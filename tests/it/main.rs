@@ -1,0 +1,11 @@
+//! Everything that is tested through a socket, a process or the command line.
+
+mod cli;
+mod compare;
+mod load;
+mod parity;
+mod peers;
+mod postgres;
+mod server;
+mod support;
+mod tidy;
