@@ -1,9 +1,11 @@
 //! `bench/peers.toml`: install, version, start, ready, stop. Ours are entries like any other.
 //!
 //! What lives here knows no framework: a server is a command and what its entry says of it. Everything started here is
-//! ended here, with all it started in turn, and what a killed run left behind is ended by the next one ([`sweep`]).
+//! ended here, with all it started in turn. When this process is killed a guard ends its servers, and what has got away
+//! from the guard is ended by the next run ([`sweep`]).
 
 mod catalogue;
+mod guard;
 mod install;
 mod lease;
 mod log;

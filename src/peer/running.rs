@@ -13,6 +13,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use super::catalogue::Spec;
+use super::guard::Guard;
 use super::lease::{Lease, TOKEN_VARIABLE};
 use super::log::Log;
 use super::member::{members, signal};
@@ -59,6 +60,7 @@ pub struct Running {
     /// Not reaped before everything else is gone: until then its number, and that of its group, are nobody else's.
     child: Child,
     root: ProcessId,
+    guard: Guard,
     lease: Lease,
     log: Log,
     ended: bool,
@@ -251,6 +253,7 @@ impl Running {
             }
             std::thread::sleep(PROBE_PAUSE);
         }
+        self.guard.release();
         self.child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
         self.lease.release();
         Ok(())
@@ -285,12 +288,10 @@ fn spawn(spec: &Spec, launch: &Launch<'_>, address: SocketAddr) -> anyhow::Resul
     // The command holds our ends of the pipe: its output must end when the server does.
     drop(command);
     let pid = i32::try_from(child.id()).expect("process ids fit i32");
-    let recorded = ProcessId::of(pid).context("/proc does not show the process that was started").and_then(|root| {
-        lease.started(root)?;
-        Ok(root)
-    });
-    match recorded {
-        Ok(root) => Ok(Running { name: spec.name.clone(), address, child, root, lease, log, ended: false }),
+    match record(pid, &mut lease) {
+        Ok((root, guard)) => {
+            Ok(Running { name: spec.name.clone(), address, child, root, guard, lease, log, ended: false })
+        }
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -298,6 +299,14 @@ fn spawn(spec: &Spec, launch: &Launch<'_>, address: SocketAddr) -> anyhow::Resul
             Err(error)
         }
     }
+}
+
+/// Makes sure that the server is ended whatever happens to this process.
+fn record(pid: i32, lease: &mut Lease) -> anyhow::Result<(ProcessId, Guard)> {
+    let guard = Guard::over(pid).context("cannot start /bin/sh to guard it")?;
+    let root = ProcessId::of(pid).context("/proc does not show the process that was started")?;
+    lease.started(root)?;
+    Ok((root, guard))
 }
 
 fn command(

@@ -34,8 +34,9 @@ fn act() {
             // Grandchildren in the group, out of the group and deaf to SIGTERM, all named in a file.
             let script = "sleep 300 & setsid sleep 300 & sh -c 'trap \"\" TERM; sleep 300 & sleep 300' & wait";
             let script = format!("cd {} && {script}", folder().display());
-            Command::new("sh").args(["-c", &script]).spawn().unwrap();
+            let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
             serve(port(), "200 OK");
+            shell.wait().unwrap();
         }
         "owner" => {
             let folder = folder();
