@@ -14,11 +14,67 @@ pub struct Catalogue {
     pub servers: Vec<Spec>,
 }
 
-/// One `[[peer]]` entry. (fields: see the brief)
+/// One `[[peer]]` entry.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// `express-node`.
     pub name: String,
+    /// For people.
+    pub label: String,
+    /// What kind of code it is.
+    pub class: Class,
+    /// Ours.
+    pub native: bool,
+    /// `node`.
+    pub runtime: String,
+    /// `express`.
+    pub framework: String,
+    /// `postgres.js`.
+    pub driver: String,
+    /// Statements are prepared.
+    pub prepared: bool,
+    /// Several queries in flight on a connection.
+    pub pipelined: bool,
+    /// How many cores it is made to use.
+    pub cores: Cores,
+    /// Processes it runs.
+    pub processes: u32,
+}
+
+/// What kind of code a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Ours, tuned: what the others are compared with.
+    Reference,
+    /// As the documentation of its framework shows.
+    Idiomatic,
+    /// As an expert would who knows the bench.
+    Tuned,
+    /// No framework: the runtime's own HTTP server.
+    Engine,
+}
+
+/// How many cores a server is made to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cores {
+    /// One thread runs its code.
+    One,
+    /// As many as it may.
+    All,
+}
+
+/// Versions of what a server is made of.
+pub fn versions(spec: &Spec, bench: &Path) -> anyhow::Result<std::collections::BTreeMap<String, String>> {
+    let _ = (spec, bench);
+    todo!()
+}
+
+/// Ends servers that a killed run left behind.
+pub fn sweep(state: &Path) -> anyhow::Result<()> {
+    let _ = state;
+    todo!()
 }
 
 impl Catalogue {

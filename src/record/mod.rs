@@ -28,6 +28,8 @@ pub const RUN_FILE: &str = "run.json";
 pub const WINDOWS_FILE: &str = "windows.jsonl";
 /// One line a server's life in a round.
 pub const SERVERS_FILE: &str = "servers.jsonl";
+/// What the servers wrote, one file a life.
+pub const LOGS_FOLDER: &str = "logs";
 /// The report made from the record.
 pub const REPORT_FILE: &str = "report.md";
 

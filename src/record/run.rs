@@ -104,15 +104,15 @@ pub struct Server {
     pub name: String,
     /// `Express 5 on Node, postgres.js`.
     pub label: String,
-    /// `idiomatic`, `tuned`, …
+    /// `reference`, `idiomatic`, `tuned` or `engine`.
     pub class: String,
     /// One of ours: a base of ratios, never a peer.
     pub native: bool,
-    /// `node`, `bun`, `native`.
+    /// `Node`, `Bun`, `Rust`.
     pub runtime: String,
-    /// `express`, `elysia`, `axum`.
+    /// `Express`, `Elysia`, `axum`.
     pub framework: String,
-    /// `postgres.js`, `bun-sql`, `tokio-postgres`.
+    /// How SQL reaches Postgres: `Bun SQL`, `Drizzle on postgres.js`.
     pub driver: String,
     /// Statements are prepared once and executed by name.
     pub prepared: bool,
@@ -120,8 +120,8 @@ pub struct Server {
     pub pipelined: bool,
     /// What its row may be compared with.
     pub cores: Cores,
-    /// Processes it is started with; `None` where it depends on the host.
-    pub processes: Option<u32>,
+    /// Processes that answer requests.
+    pub processes: u32,
     /// Of the runtime, the framework, the driver.
     pub versions: BTreeMap<String, String>,
 }

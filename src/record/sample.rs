@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Cores, CpuPerRequest, Gate, Latency, Life, Limits, Postgres, Record, Run, SCHEMA, Server, Settings, Window};
+use super::{
+    Cores, CpuPerRequest, Gate, Latency, Life, Limits, Postgres, Record, Run, SCHEMA, Server, Settings, Window,
+};
 
 /// 2026-01-02T03:04:05Z plus some seconds.
 pub(crate) fn at(seconds: i64) -> Timestamp {
@@ -25,7 +27,7 @@ pub(crate) fn native(name: &str, driver: &str, cores: Cores) -> Server {
         prepared: true,
         pipelined: driver != "sqlx",
         cores,
-        processes: Some(1),
+        processes: 1,
         versions: BTreeMap::from([("headroom".to_owned(), "0.1.0".to_owned())]),
     }
 }
@@ -43,7 +45,7 @@ pub(crate) fn peer(name: &str, runtime: &str, framework: &str, driver: &str) -> 
         prepared: true,
         pipelined: true,
         cores: Cores::One,
-        processes: Some(1),
+        processes: 1,
         versions: BTreeMap::from([
             (runtime.to_owned(), "1.4.2".to_owned()),
             (framework.to_owned(), "1.4.30".to_owned()),
@@ -53,13 +55,8 @@ pub(crate) fn peer(name: &str, runtime: &str, framework: &str, driver: &str) -> 
 
 /// `run.json` of these servers and routes.
 pub(crate) fn run(servers: Vec<Server>, routes: &[&str], profile: &str, rounds: u32) -> Run {
-    let passed = Gate {
-        passed: true,
-        checks: 113,
-        core_failures: Vec::new(),
-        strict_differences: Vec::new(),
-        error: None,
-    };
+    let passed =
+        Gate { passed: true, checks: 113, core_failures: Vec::new(), strict_differences: Vec::new(), error: None };
     Run {
         schema: SCHEMA,
         started_at: at(0),
@@ -81,11 +78,7 @@ pub(crate) fn run(servers: Vec<Server>, routes: &[&str], profile: &str, rounds: 
             driver_threads: 1,
             seed: Some(1),
             check_every: 100,
-            limits: Limits {
-                max_foreign_cpu_share: 0.05,
-                max_steal_share: 0.02,
-                max_postgres_connections: 10,
-            },
+            limits: Limits { max_foreign_cpu_share: 0.05, max_steal_share: 0.02, max_postgres_connections: 10 },
         },
         servers,
         host: json!({"cpu_model": "Example CPU", "cpus_allowed": 2, "kernel": "6.1.0", "memory_bytes": 8_589_934_592_u64}),
@@ -116,6 +109,8 @@ pub(crate) fn window(server: &str, route: &str, round: u32, requests_per_s: f64)
         window_s: Some(4.0),
         requests_ok: whole(requests_per_s * 4.0),
         requests_per_s: Some(requests_per_s),
+        ok_per_second: vec![whole(requests_per_s); 4],
+        drained: 0,
         latency_ns: Latency {
             min: Some(mean / 10),
             mean: Some(mean),
@@ -133,7 +128,9 @@ pub(crate) fn window(server: &str, route: &str, round: u32, requests_per_s: f64)
         rss_bytes: Some(50 << 20),
         peak_rss_bytes: Some(64 << 20),
         errors: BTreeMap::new(),
-        statuses: BTreeMap::from([("200".to_owned(), whole(requests_per_s * 4.0))]),
+        statuses: BTreeMap::new(),
+        first_failure: None,
+        bodies_checked: whole(requests_per_s / 25.0),
         unfinished: 0,
         unfinished_oldest_ns: None,
         connections_open: 100,

@@ -34,6 +34,11 @@ pub struct Window {
     pub requests_ok: u64,
     /// `None` where the window had no length.
     pub requests_per_s: Option<f64>,
+    /// By second of the window, the last one may be a part of one: drift shows here.
+    pub ok_per_second: Vec<u64>,
+    /// Replies that count and came after the end of the window: in the latencies and in the CPU of server and Postgres
+    /// per request, not in the rate.
+    pub drained: u64,
     /// Closed loop: mostly connections ÷ rate.
     pub latency_ns: Latency,
     /// By part.
@@ -44,9 +49,13 @@ pub struct Window {
     pub peak_rss_bytes: Option<u64>,
     /// By kind.
     pub errors: BTreeMap<String, u64>,
-    /// By status.
+    /// Replies that did not count, by status.
     pub statuses: BTreeMap<String, u64>,
-    /// Sent and not answered when the window ended.
+    /// The first of them, one line.
+    pub first_failure: Option<String>,
+    /// Replies whose body was compared.
+    pub bodies_checked: u64,
+    /// Sent and never answered, although the driver waited after the window.
     pub unfinished: u64,
     /// Age of the oldest of them.
     pub unfinished_oldest_ns: Option<u64>,
@@ -54,7 +63,7 @@ pub struct Window {
     pub connections_open: u32,
     /// Without a single reply in the whole window.
     pub connections_never_served: u32,
-    /// Made again within the window.
+    /// Made again because they were closed while idle.
     pub reconnects: u64,
     /// Share of the window the driver's busiest thread ran.
     pub driver_busy_share: Option<f64>,
@@ -84,7 +93,8 @@ impl Reason {
     }
 }
 
-/// Time from sending a request to its whole reply; `None` where there were too few samples to say.
+/// Time from sending a request to its whole reply. `None` where there were too few samples to say, or where the figure
+/// lies among requests that were never answered: these took longer than all others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// Smallest.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use serde::Serialize;
 
-use super::{Life, REPORT_FILE, RUN_FILE, Record, Run, SERVERS_FILE, WINDOWS_FILE, Window};
+use super::{LOGS_FOLDER, Life, REPORT_FILE, RUN_FILE, Record, Run, SERVERS_FILE, WINDOWS_FILE, Window};
 
 /// Appends to a record. One at a time per record: the harness measures one run at a time.
 #[derive(Debug)]
@@ -55,6 +55,13 @@ impl Writer {
     /// The record's folder.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Where the output of a server's life goes.
+    pub fn log_path(&self, server: &str, life: u32) -> anyhow::Result<PathBuf> {
+        let logs = self.dir.join(LOGS_FOLDER);
+        fs::create_dir_all(&logs).map_err(|error| failed("make the folder", &logs, &error))?;
+        Ok(logs.join(format!("{life:04}-{server}.log")))
     }
 
     /// Adds a window; it is on disk when this returns.

@@ -87,18 +87,20 @@ pub(super) fn servers(record: &Record, document: &mut Document) {
 fn row(record: &Record, server: &Server) -> Vec<String> {
     let prepared = if server.prepared { "prepared" } else { "not prepared" };
     let pipelined = if server.pipelined { "pipelined" } else { "one in flight" };
-    let processes = server.processes.map_or_else(String::new, |n| format!(", {n} process{}", if n == 1 { "" } else { "es" }));
-    let gate = record.run.gates.get(&server.name).map_or("not run".to_owned(), |gate| match (gate.passed, gate.strict_differences.len()) {
-        (false, _) => "failed".to_owned(),
-        (true, 0) => "passed".to_owned(),
-        (true, n) => format!("passed, {n} strict"),
+    let processes = format!("{} process{}", server.processes, if server.processes == 1 { "" } else { "es" });
+    let gate = record.run.gates.get(&server.name).map_or("not run".to_owned(), |gate| {
+        match (gate.passed, gate.strict_differences.len()) {
+            (false, _) => "failed".to_owned(),
+            (true, 0) => "passed".to_owned(),
+            (true, n) => format!("passed, {n} strict"),
+        }
     });
     let versions: Vec<String> = server.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     vec![
         server.name.clone(),
         server.label.clone(),
         server.class.clone(),
-        format!("{}{processes}", server.cores.name()),
+        format!("{}, {processes}", server.cores.name()),
         format!("{prepared}, {pipelined}"),
         gate,
         versions.join(", "),

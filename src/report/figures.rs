@@ -42,14 +42,6 @@ impl<'a> Cell<'a> {
     pub(super) fn void(&self) -> bool {
         self.valid.is_empty() && !self.invalid.is_empty()
     }
-
-    /// Requests in flight at the end weigh enough that this share of the slowest may be missing from the latencies.
-    pub(super) fn censored(&self, slowest_share: f64) -> bool {
-        self.valid.values().any(|window| {
-            let all = window.requests_ok + window.unfinished;
-            window.connections_never_served > 0 || window.unfinished as f64 > slowest_share * all as f64
-        })
-    }
 }
 
 /// `value` of the first ÷ `value` of the second, round by round. Rounds in which one has none, or 0, have no ratio.

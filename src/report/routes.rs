@@ -80,15 +80,8 @@ fn median(cell: &Cell<'_>, value: impl Fn(&Window) -> Option<u64>) -> Option<f64
 }
 
 fn latencies(cell: &Cell<'_>, notes: &mut Notes) -> [String; 2] {
-    let p50 = median(cell, |window| window.latency_ns.p50).map(ms);
-    let p99 = median(cell, |window| window.latency_ns.p99).map(ms);
-    let shown = |text: Option<String>, censored: bool| match text {
-        Some(text) if censored => format!("≥{text}"),
-        Some(text) => text,
-        None => none(),
-    };
-    let p50 = shown(p50, cell.censored(0.5));
-    let mut p99 = shown(p99, cell.censored(0.01));
+    let p50 = median(cell, |window| window.latency_ns.p50).map_or_else(none, ms);
+    let mut p99 = median(cell, |window| window.latency_ns.p99).map_or_else(none, ms);
     if let Some(note) = starvation(cell) {
         p99 += &notes.mark(note);
     }
@@ -97,14 +90,15 @@ fn latencies(cell: &Cell<'_>, notes: &mut Notes) -> [String; 2] {
 
 /// Starvation is a result: connections that waited out the whole window are counted, not hidden in a percentile.
 fn starvation(cell: &Cell<'_>) -> Option<String> {
-    let worst = cell.valid.values().max_by_key(|window| window.connections_never_served)?;
-    if worst.connections_never_served == 0 {
+    let worst = cell.valid.values().max_by_key(|window| (window.connections_never_served, window.unfinished))?;
+    if worst.connections_never_served == 0 && worst.unfinished == 0 {
         return None;
     }
-    let oldest = worst.unfinished_oldest_ns.map_or_else(none, |ns| ms(ns as f64));
+    let oldest =
+        worst.unfinished_oldest_ns.map_or_else(String::new, |ns| format!(", the oldest after {} ms", ms(ns as f64)));
     Some(format!(
-        "{} of {} connections had no reply in a whole window, {} requests were unfinished at its end, the oldest for {oldest} ms: \
-         the tail is cut off",
+        "{} of {} connections had no reply in a whole window, {} requests were never answered{oldest}: \
+         the tail is longer than shown",
         worst.connections_never_served, worst.connections, worst.unfinished
     ))
 }

@@ -60,7 +60,7 @@ pub(super) fn steps(servers: &[Server]) -> Vec<Step<'_>> {
 
 /// A driver and how it is used (prepared, pipelined) are one layer: the contract has it stated because it decides so much.
 fn only_difference(a: &Server, b: &Server) -> Option<&'static str> {
-    if a.cores != b.cores || a.class != b.class {
+    if a.cores != b.cores {
         return None;
     }
     let driver = |server: &Server| (server.driver.clone(), server.prepared, server.pipelined);
@@ -71,6 +71,10 @@ fn only_difference(a: &Server, b: &Server) -> Option<&'static str> {
     ]
     .into_iter()
     .filter_map(|(differs, layer)| differs.then_some(layer));
-    let first = layers.next()?;
-    layers.next().is_none().then_some(first)
+    match (layers.next(), layers.next()) {
+        (Some(only), None) => Some(only),
+        // The same parts in other hands.
+        (None, _) => (a.class != b.class).then_some("tuning"),
+        (Some(_), Some(_)) => None,
+    }
 }

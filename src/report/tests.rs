@@ -10,7 +10,7 @@ fn servers() -> Vec<Server> {
     vec![
         native("native", "tokio-postgres", Cores::One),
         native("native-sqlx", "sqlx", Cores::One),
-        Server { processes: None, ..native("native-all", "tokio-postgres", Cores::All) },
+        native("native-all", "tokio-postgres", Cores::All),
         peer("elysia-bun-sql", "bun", "elysia", "bun-sql"),
         Server { prepared: false, pipelined: false, ..peer("elysia-bun", "bun", "elysia", "drizzle on bun-sql") },
         peer("express-node", "node", "express", "postgres.js"),
@@ -62,7 +62,9 @@ fn void(window: &mut Window, name: &str, detail: &str) {
 fn troubled() -> Record {
     let mut record = one_round();
     let starved = edit(&mut record, "express-node", "cpu");
-    (starved.connections_never_served, starved.unfinished, starved.unfinished_oldest_ns) = (23, 100, Some(4_000_000_000));
+    (starved.connections_never_served, starved.unfinished, starved.unfinished_oldest_ns) =
+        (23, 23, Some(6_000_000_000));
+    (starved.latency_ns.p99, starved.latency_ns.p99_9) = (None, None);
     let mut first = edit(&mut record, "elysia-bun", "user").clone();
     void(&mut first, "foreign_cpu", "7.2 % of the host went to other processes, at most 5 % may");
     record.windows.push(first);
@@ -70,7 +72,7 @@ fn troubled() -> Record {
     let zero = edit(&mut record, "elysia-bun", "order");
     (zero.requests_ok, zero.requests_per_s) = (0, Some(0.0));
     (zero.latency_ns, zero.cpu_ns_per_request) = (Latency::default(), CpuPerRequest::default());
-    (zero.statuses, zero.errors) = (BTreeMap::new(), BTreeMap::from([("reset".to_owned(), 100)]));
+    zero.errors = BTreeMap::from([("reset".to_owned(), 100)]);
     void(zero, "errors", "100 reset");
     void(zero, "server_died", "exited with status 3: out | of <memory>");
 
@@ -82,12 +84,19 @@ fn troubled() -> Record {
         difference: "expected 422, got 500".to_owned(),
     };
     record.run.gates.get_mut("express-node").unwrap().strict_differences.push(difference.clone());
-    let gate =
-        Gate { passed: false, checks: 113, core_failures: vec![difference], strict_differences: Vec::new(), error: None };
+    let gate = Gate {
+        passed: false,
+        checks: 113,
+        core_failures: vec![difference],
+        strict_differences: Vec::new(),
+        error: None,
+    };
     record.run.gates.insert("refused".to_owned(), gate);
     let failure = |stage, why: &str| Some(Failure { stage, why: why.to_owned() });
     record.lives.push(Life { failure: failure(Stage::Gate, "missed a core check"), ..life("refused", 1, 7) });
-    record.lives.push(Life { failure: failure(Stage::Start, "exited with status 3: \u{1b}[31mno port"), ..life("dead", 1, 8) });
+    record
+        .lives
+        .push(Life { failure: failure(Stage::Start, "exited with status 3: \u{1b}[31mno port"), ..life("dead", 1, 8) });
     record.lives.push(Life { failure: failure(Stage::Load, "killed by signal 9"), ..life("elysia-bun", 1, 9) });
     record
 }

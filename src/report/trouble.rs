@@ -35,12 +35,16 @@ pub(super) fn why_missing(record: &Record, server: &Server, cell: &Cell<'_>, rou
     if let Some(window) = cell.invalid.last() {
         let reasons = reasons(window);
         let attempts = cell.invalid.len();
-        return format!("{} on {route}: {attempts} of {attempts} windows are void, the last for {reasons}", server.name);
+        return format!(
+            "{} on {route}: {attempts} of {attempts} windows are void, the last for {reasons}",
+            server.name
+        );
     }
     if let Some(gate) = record.run.gates.get(&server.name).filter(|gate| !gate.passed) {
         return format!("{} was not measured: {}", server.name, gate_failure(gate));
     }
-    let mut failures = record.lives.iter().filter(|life| life.server == server.name).filter_map(|life| life.failure.as_ref());
+    let mut failures =
+        record.lives.iter().filter(|life| life.server == server.name).filter_map(|life| life.failure.as_ref());
     if let Some(failure) = failures.next_back() {
         return format!("{} was not measured: {}", server.name, stage(failure.stage, &failure.why));
     }
@@ -74,7 +78,11 @@ pub(super) fn invalid_windows(record: &Record, document: &mut Document) {
         return;
     }
     document.heading("Windows that do not count");
-    document.paragraph(format!("{} of {} windows are void. None enters a figure above.", invalid.len(), record.windows.len()));
+    document.paragraph(format!(
+        "{} of {} windows are void. None enters a figure above.",
+        invalid.len(),
+        record.windows.len()
+    ));
     let columns = vec![
         Column::text("server"),
         Column::text("route"),
