@@ -20,7 +20,7 @@ use crate::record::{CpuPerRequest, Latency, Reason, SCHEMA, Settings, Window, fi
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// `cpu` serves some 50 requests a second in JavaScript: 100 connections wait two seconds each, unfairly served ones many
 /// times that. Nothing may be cut off there, since a cut request is begun again.
-const CPU_TIMEOUT: Duration = Duration::from_secs(60);
+const CPU_TIMEOUT: Duration = Duration::from_mins(1);
 /// The slowest service of `cpu` seen (with room), for connection counts at which [`CPU_TIMEOUT`] would not do.
 const SLOWEST_CPU_REQUEST: Duration = Duration::from_millis(100);
 

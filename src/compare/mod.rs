@@ -16,7 +16,8 @@ mod session;
 mod suite;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -30,6 +31,7 @@ use crate::progress::Progress;
 use crate::record::{Record, Run, Settings, Writer};
 use crate::setup::{self, MeasureLock};
 use plan::Plan;
+use resume::Attempts;
 use session::Session;
 
 /// How a run ended that was not interrupted.
@@ -57,6 +59,15 @@ impl Finished {
 /// # Errors
 /// [`crate::interrupt::Interrupted`] after a signal, with everything finished in the record and nothing left running; one line otherwise.
 pub fn run(options: &Options, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Finished> {
+    let outcome = prepare_and_measure(options, progress, interrupt);
+    // Whatever broke after a signal (an npm that got it too, a server) is the signal's doing.
+    if outcome.is_err() {
+        interrupt.check()?;
+    }
+    outcome
+}
+
+fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Finished> {
     // Whatever can be refused is refused before anything is installed or started.
     let before = options.resume.as_deref().map(Record::read).transpose()?;
     let bench = setup::bench_folder(options.setup.bench.as_deref())?;
@@ -74,29 +85,26 @@ pub fn run(options: &Options, progress: &dyn Progress, interrupt: &Interrupt) ->
     peer::sweep(&environment.home).context("servers of an earlier run could not be ended")?;
     let mut database = Database::connect(&environment.database_url)?;
     let now = facts::describe(&specs, settings, &environment, &mut database)?;
-    let (writer, run, plan, attempts) = match before {
-        Some(_) => reopen(&dir, now)?,
-        None => {
-            let plan = Plan::of(&now.settings, &names);
-            (Writer::create(&dir, &now)?, now, plan, resume::Attempts::default())
-        }
+    let (writer, run, plan, attempts) = if before.is_some() {
+        reopen(&dir, &now)?
+    } else {
+        let plan = Plan::of(&now.settings, &names);
+        (Writer::create(&dir, &now)?, now, plan, Attempts::default())
     };
     progress.note(&format!("measuring {} cells into {}", plan.cells(), dir.display()));
     let mut session = Session::new(&environment, specs, run, writer, database, attempts, progress, interrupt)?;
     let outcome = session.measure(&plan);
     progress.finish();
-    // Whatever broke after a signal is the signal's doing.
-    let outcome = interrupt.check().map_err(anyhow::Error::from).and(outcome);
     finish(outcome, &dir, progress)
 }
 
 /// Opens an interrupted record and plans what it lacks.
-fn reopen(dir: &std::path::Path, now: Run) -> anyhow::Result<(Writer, Run, Plan, resume::Attempts)> {
+fn reopen(dir: &Path, now: &Run) -> anyhow::Result<(Writer, Run, Plan, Attempts)> {
     let (writer, record) = Writer::resume(dir)?;
-    if let Some(difference) = resume::difference(&record.run, &now) {
+    if let Some(difference) = resume::difference(&record.run, now) {
         anyhow::bail!("{} cannot be continued: {difference}; start a new run instead", dir.display());
     }
-    let attempts = resume::Attempts::of(&record);
+    let attempts = Attempts::of(&record);
     let names: Vec<String> = record.run.servers.iter().map(|server| server.name.clone()).collect();
     let plan = Plan::of(&record.run.settings, &names)
         .without(|cell| attempts.finished(cell, record.run.settings.max_attempts));
@@ -107,12 +115,12 @@ fn reopen(dir: &std::path::Path, now: Run) -> anyhow::Result<(Writer, Run, Plan,
 }
 
 /// Whatever happened, the record is read back: the summary says what is on disk.
-fn finish(outcome: anyhow::Result<()>, dir: &std::path::Path, progress: &dyn Progress) -> anyhow::Result<Finished> {
+fn finish(outcome: anyhow::Result<()>, dir: &Path, progress: &dyn Progress) -> anyhow::Result<Finished> {
     let record = Record::read(dir);
     if let Err(error) = outcome {
         if let Ok(record) = &record {
             let (measured, all) =
-                (resume::Attempts::of(record).cells_with_result(), resume::cells(&record.run.settings, &record.run));
+                (Attempts::of(record).cells_with_result(), resume::cells(&record.run.settings, &record.run));
             progress.note(&format!(
                 "{measured} of {all} cells are measured and kept: continue with `headroom compare --resume {}`",
                 dir.display()
@@ -121,7 +129,7 @@ fn finish(outcome: anyhow::Result<()>, dir: &std::path::Path, progress: &dyn Pro
         return Err(error);
     }
     let record = record?;
-    let attempts = resume::Attempts::of(&record);
+    let attempts = Attempts::of(&record);
     let cells = resume::cells(&record.run.settings, &record.run);
     Ok(Finished {
         dir: dir.to_owned(),
@@ -134,15 +142,15 @@ fn finish(outcome: anyhow::Result<()>, dir: &std::path::Path, progress: &dyn Pro
 /// Settings that every part of a run looks at, as durations.
 #[derive(Debug, Clone, Copy)]
 struct Timing {
-    warmup: std::time::Duration,
-    first_warmup: std::time::Duration,
-    window: std::time::Duration,
-    pause: std::time::Duration,
+    warmup: Duration,
+    first_warmup: Duration,
+    window: Duration,
+    pause: Duration,
 }
 
 impl Timing {
     fn of(settings: &Settings) -> Self {
-        let duration = std::time::Duration::from_secs_f64;
+        let duration = Duration::from_secs_f64;
         Self {
             warmup: duration(settings.warmup_s),
             first_warmup: duration(settings.first_warmup_s),

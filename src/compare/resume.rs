@@ -167,7 +167,8 @@ mod tests {
         let mut now = a_run();
         (now.started_at, now.gates) = (crate::record::sample::at(9_999), BTreeMap::new());
         assert_eq!(difference(&then, &now), None);
-        let changes: [(fn(&mut Run), &str); 6] = [
+        type Change = (fn(&mut Run), &'static str);
+        let changes: [Change; 6] = [
             (|run| run.headroom_version = "0.2.0".to_owned(), "headroom's version was 0.1.0 and is 0.2.0 now"),
             (|run| run.git_commit = None, "is unknown now"),
             (|run| run.postgres.version = "17.11".to_owned(), "Postgres was 17.10 and is 17.11 now"),
@@ -179,9 +180,9 @@ mod tests {
             (|run| run.host["cpus_allowed"] = 4.into(), "cpus_allowed was 2 and is 4 now"),
         ];
         for (change, expected) in changes {
-            let mut changed = now.clone();
-            change(&mut changed);
-            let found = difference(&then, &changed).unwrap();
+            let mut other = now.clone();
+            change(&mut other);
+            let found = difference(&then, &other).unwrap();
             assert!(found.contains(expected), "{found}");
         }
     }

@@ -58,7 +58,7 @@ impl ServerLife {
         writer: &Writer,
         database: &mut Database,
         interrupt: &Interrupt,
-    ) -> anyhow::Result<Result<Self, Life>> {
+    ) -> anyhow::Result<Result<Self, Box<Life>>> {
         let Start { environment, spec, round, number } = start;
         // Somebody's open session would keep this from being counted; then it is unknown, and the record says null.
         let transactions_before = database.transactions().ok();
@@ -86,23 +86,12 @@ impl ServerLife {
                 database_requests_ok: 0,
                 routes: BTreeSet::new(),
             })),
-            // A signal that reaches the server too is no failure of the server's.
-            Err(error) => interrupt.check().map_err(Into::into).map(|()| {
-                Err(Life {
-                    schema: SCHEMA,
-                    life: number,
-                    server: spec.name.clone(),
-                    round,
-                    started_at,
-                    ready_ns: None,
-                    idle_rss_bytes: None,
-                    database_requests_ok: 0,
-                    transactions: None,
-                    postgres_connections: None,
-                    voids: Vec::new(),
-                    failure: Some(Failure { stage: Stage::Start, why: format!("{error:#}") }),
-                })
-            }),
+            Err(error) => {
+                // A signal that reaches the server too is no failure of the server's.
+                interrupt.check()?;
+                let why = format!("{error:#}");
+                Ok(Err(Box::new(never_ready(&start, started_at, why))))
+            }
         }
     }
 
@@ -175,6 +164,24 @@ impl ServerLife {
             voids,
             failure: refused.or(died).or(failed_stop),
         }
+    }
+}
+
+/// The row of a life that never began.
+fn never_ready(start: &Start<'_>, started_at: Timestamp, why: String) -> Life {
+    Life {
+        schema: SCHEMA,
+        life: start.number,
+        server: start.spec.name.clone(),
+        round: start.round,
+        started_at,
+        ready_ns: None,
+        idle_rss_bytes: None,
+        database_requests_ok: 0,
+        transactions: None,
+        postgres_connections: None,
+        voids: Vec::new(),
+        failure: Some(Failure { stage: Stage::Start, why }),
     }
 }
 

@@ -57,8 +57,8 @@ pub(super) fn failed_servers(record: &Record, document: &mut Document) {
         if let Some(gate) = record.run.gates.get(&server.name).filter(|gate| !gate.passed) {
             lines.push(format!("{} did not pass the gate: {}", server.name, gate_failure(gate)));
         }
-        let lives = record.lives.iter().filter(|life| life.server == server.name);
-        for (life, failure) in lives.filter_map(|life| Some((life, life.failure.as_ref()?))) {
+        let own = record.lives.iter().filter(|life| life.server == server.name);
+        for (life, failure) in own.filter_map(|life| Some((life, life.failure.as_ref()?))) {
             // The gate's verdict says it better.
             if failure.stage != Stage::Gate {
                 lines.push(format!("{} round {}: {}", server.name, life.round, stage(failure.stage, &failure.why)));
