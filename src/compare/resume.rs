@@ -161,13 +161,14 @@ mod tests {
         assert!(attempts.finished(&cell, 9));
     }
 
+    type Change = (fn(&mut Run), &'static str);
+
     #[test]
     fn an_unchanged_surrounding_can_be_continued_and_a_changed_one_is_named() {
         let then = a_run();
         let mut now = a_run();
         (now.started_at, now.gates) = (crate::record::sample::at(9_999), BTreeMap::new());
         assert_eq!(difference(&then, &now), None);
-        type Change = (fn(&mut Run), &'static str);
         let changes: [Change; 6] = [
             (|run| run.headroom_version = "0.2.0".to_owned(), "headroom's version was 0.1.0 and is 0.2.0 now"),
             (|run| run.git_commit = None, "is unknown now"),
