@@ -1,1 +1,43 @@
-fn main() {}
+//! The command line: parse, one match, print the error once, exit code.
+//!
+//! 0 good; 1 a measured thing failed; 2 the command or its surroundings were wrong; 128 + signal when interrupted.
+
+mod cli;
+mod commands;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use headroom::interrupt::{Interrupt, Interrupted};
+
+use cli::{Cli, Command};
+use commands::Outcome;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("headroom: {error:#}");
+            let signal = error.downcast_ref::<Interrupted>().map(|interrupted| interrupted.signal);
+            ExitCode::from(signal.map_or(2, |signal| u8::try_from(128 + signal).unwrap_or(2)))
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    // The server hears signals itself: it finishes what is in flight.
+    if let Command::Serve(args) = cli.command {
+        return commands::serve::run(args);
+    }
+    let interrupt = Interrupt::listen()?;
+    let progress = terminal::progress(cli.quiet);
+    match cli.command {
+        Command::Serve(_) => unreachable!("handled above"),
+        Command::Load(args) => commands::load::run(&args, &interrupt),
+    }
+}
