@@ -1,1 +1,60 @@
-//! todo
+//! Records → terminal and Markdown. Measures nothing, reads no file and no clock: the same record gives the same bytes.
+//!
+//! [`document`](self) decides what is said, once; `terminal` and `markdown` only decide how it looks.
+
+mod document;
+mod facts;
+mod figures;
+mod markdown;
+mod number;
+mod overview;
+mod routes;
+mod steps;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod words;
+
+use crate::record::Record;
+use document::Document;
+
+/// How a terminal shows a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Columns; tables leave out what does not fit and say so.
+    pub width: usize,
+    /// Bold and red, by escape sequences.
+    pub colour: bool,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { width: 100, colour: false }
+    }
+}
+
+/// The report for a terminal.
+pub fn terminal(record: &Record, look: Look) -> String {
+    terminal::render(&compose(record), look)
+}
+
+/// The report as Markdown, with every column.
+pub fn markdown(record: &Record) -> String {
+    markdown::render(&compose(record))
+}
+
+fn compose(record: &Record) -> Document {
+    let mut document = Document::default();
+    facts::opening(record, &mut document);
+    trouble::loud(record, &mut document);
+    overview::write(record, &mut document);
+    steps::write(record, &mut document);
+    routes::write(record, &mut document);
+    trouble::failed_servers(record, &mut document);
+    trouble::invalid_windows(record, &mut document);
+    facts::servers(record, &mut document);
+    facts::conditions(record, &mut document);
+    words::write(record, &mut document);
+    document
+}
