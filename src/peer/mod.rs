@@ -72,8 +72,20 @@ pub fn versions(spec: &Spec, bench: &Path) -> anyhow::Result<std::collections::B
 }
 
 /// Ends servers that a killed run left behind.
-pub fn sweep(state: &Path) -> anyhow::Result<()> {
+pub fn sweep(state: &Path) -> Vec<String> {
     let _ = state;
+    todo!()
+}
+
+/// Runs the entry's `build`, where it has one.
+pub fn build(
+    spec: &Spec,
+    bench: &Path,
+    log: &Path,
+    progress: &dyn Progress,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let _ = (spec, bench, log, progress, interrupt);
     todo!()
 }
 
@@ -107,6 +119,8 @@ pub fn pinned_postgres(bench: &Path) -> Option<PathBuf> {
 pub struct Launch<'a> {
     /// The `bench` folder.
     pub bench: &'a Path,
+    /// The state folder: what is running is recorded there.
+    pub state: &'a Path,
     /// Passed as `DATABASE_URL`.
     pub database_url: &'a str,
     /// Passed as `JWT_SECRET`.
@@ -137,6 +151,10 @@ impl Running {
     }
     /// `Some(why)` once it is gone: `exited with status 3: last lines of its log`.
     pub fn death(&mut self) -> Option<String> {
+        todo!()
+    }
+    /// Whether the server, and nobody else, listens on its port.
+    pub fn check_port(&self) -> anyhow::Result<()> {
         todo!()
     }
     /// SIGTERM, a bounded wait, SIGKILL for what is left of the tree. Also on drop.
