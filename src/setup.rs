@@ -47,7 +47,7 @@ pub fn prepare(options: &Options, progress: &dyn Progress, interrupt: &Interrupt
     peer::install(&bench, progress, interrupt)?;
     interrupt.check()?;
     if let Some(url) = &options.database_url {
-        postgres::prepare(url, progress)?;
+        postgres::prepare(url, progress, interrupt)?;
         return Ok(Environment { bench, home, cluster: None, database_url: url.clone() });
     }
     let cluster = ClusterOptions {

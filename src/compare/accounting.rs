@@ -144,7 +144,7 @@ mod tests {
         let reasons = spent.reasons(&limits());
         let names: Vec<&str> = reasons.iter().map(|reason| reason.name.as_str()).collect();
         assert_eq!(names, ["foreign_cpu", "steal"]);
-        assert_eq!(reasons[0].detail, "12.5 % of the host went to other processes, at most 5.0 % may");
+        assert_eq!(reasons[0].text, "12.5 % of the host went to other processes, at most 5.0 % may");
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(statements_reason(0, Some(0)), None);
         assert_eq!(statements_reason(1_000, None), None);
         let reason = statements_reason(1_000, Some(999)).unwrap();
-        assert_eq!(reason.detail, "999 transactions for 1000 replies that each need one");
+        assert_eq!(reason.text, "999 transactions for 1000 replies that each need one");
     }
 
     #[test]

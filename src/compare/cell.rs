@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::accounting::{Sample, Spent, connections_reason, per_request};
 use super::plan::Cell;
 use super::server_life::ServerLife;
-use super::{Timing, port, watch};
+use super::{Timing, watch};
 use crate::contract::{self, BENCH_SECRET, Route, Variety};
 use crate::host;
 use crate::interrupt::Interrupt;
@@ -159,9 +159,11 @@ fn note_death(life: &mut ServerLife, row: &mut Window) {
 }
 
 fn note_owner(life: &ServerLife, row: &mut Window) {
-    let port = life.running.address().port();
-    if life.died.is_none() && port::owned(port, &host::tree(life.running.pid())) == Some(false) {
-        row.invalidate(&Reason::new("port_shared", format!("port {port} is not the server's alone")));
+    if life.died.is_some() {
+        return;
+    }
+    if let Err(error) = life.running.check_port() {
+        row.invalidate(&Reason::new("port_not_owned", format!("{error:#}")));
     }
 }
 
@@ -191,11 +193,15 @@ fn empty(cell: &Cell, attempt: u32, life: u32) -> Window {
         statuses: std::collections::BTreeMap::new(),
         first_failure: None,
         bodies_checked: 0,
+        bytes_read: 0,
+        bytes_written: 0,
         unfinished: 0,
         unfinished_oldest_ns: None,
         connections_open: 0,
+        connections_lost: 0,
         connections_never_served: 0,
         reconnects: 0,
+        closed_by_server: 0,
         driver_busy_share: None,
         foreign_cpu_share: None,
         steal_share: None,
@@ -228,6 +234,10 @@ fn fill_load(row: &mut Window, seen: &load::Window) {
     row.first_failure =
         seen.first_failure.as_ref().map(|failure| format!("{}: {}", failure.kind.name(), failure.detail));
     row.bodies_checked = seen.bodies_checked;
+    row.bytes_read = seen.bytes_read;
+    row.bytes_written = seen.bytes_written;
+    row.connections_lost = seen.connections_lost;
+    row.closed_by_server = seen.closed_by_server;
     row.unfinished = seen.unfinished;
     row.unfinished_oldest_ns = seen.unfinished_oldest_ns;
     row.connections_open = count(seen.connections_open);

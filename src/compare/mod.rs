@@ -9,7 +9,6 @@ mod cell;
 mod facts;
 mod options;
 mod plan;
-mod port;
 mod resume;
 mod server_life;
 mod session;
@@ -18,8 +17,6 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use anyhow::Context as _;
 
 pub use options::{Options, Profile, results_folder};
 pub use suite::Suite;
@@ -82,7 +79,13 @@ fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &I
     let home = setup::state_folder();
     let _lock = MeasureLock::take(&home)?;
     let environment = setup::prepare(&options.setup, progress, interrupt)?;
-    peer::sweep(&environment.home).context("servers of an earlier run could not be ended")?;
+    for ended in peer::sweep(&environment.home) {
+        progress.note(&ended);
+    }
+    for spec in &specs {
+        let log = environment.home.join(format!("build-{}.log", spec.name));
+        peer::build(spec, &environment.bench, &log, progress, interrupt)?;
+    }
     let mut database = Database::connect(&environment.database_url)?;
     let now = facts::describe(&specs, settings, &environment, &mut database)?;
     let (writer, run, plan, attempts) = if before.is_some() {

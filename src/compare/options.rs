@@ -113,7 +113,7 @@ const PAUSE_S: f64 = 0.2;
 /// The same for everyone, so that every record asks the same questions.
 const SEED: u64 = 1;
 /// Whole bodies are compared this often: enough for thousands a window, cheap enough not to be seen.
-const CHECK_EVERY: u32 = 100;
+const CHECK_EVERY: u32 = 64;
 /// One thread serves more than any peer asks for; the verdict says so where it does not.
 const DRIVER_THREADS: u32 = 1;
 const MAX_FOREIGN_CPU_SHARE: f64 = 0.05;

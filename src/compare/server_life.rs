@@ -65,6 +65,7 @@ impl ServerLife {
         let (started_at, clock) = (Timestamp::now(), Instant::now());
         let launch = Launch {
             bench: &environment.bench,
+            state: &environment.home,
             database_url: &environment.database_url,
             jwt_secret: BENCH_SECRET,
             log: writer.log_path(&spec.name, number)?,

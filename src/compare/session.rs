@@ -108,10 +108,8 @@ impl<'a> Session<'a> {
             outcome?;
             appended?;
             for void in &row.voids {
-                self.progress.note(&format!(
-                    "{} round {}: {}: {}",
-                    turn.server, turn.round, void.reason.name, void.reason.detail
-                ));
+                self.progress
+                    .note(&format!("{} round {}: {}: {}", turn.server, turn.round, void.reason.name, void.reason.text));
             }
         }
         Ok(())

@@ -58,8 +58,8 @@ impl Cluster {
 }
 
 /// Makes an external database the contract's, or refuses it.
-pub fn prepare(url: &str, progress: &dyn Progress) -> anyhow::Result<()> {
-    let _ = (url, progress);
+pub fn prepare(url: &str, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<()> {
+    let _ = (url, progress, interrupt);
     todo!()
 }
 

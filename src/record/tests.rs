@@ -146,3 +146,52 @@ fn run_json_is_replaced_as_a_whole() {
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
 }
+
+/// Every key of a value, those inside objects and lists included; not those of maps whose keys are data.
+fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+    const DATA: [&str; 5] = ["versions", "gates", "errors", "statuses", "host"];
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                found.push(name.clone());
+                let postgres_settings = name == "settings" && value.get("profile").is_none();
+                if !DATA.contains(&name.as_str()) && !postgres_settings {
+                    keys(value, found);
+                }
+            }
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    let format = include_str!("../../bench/FORMAT.md");
+    let reason = Reason::new("foreign_cpu", "9 %");
+    let mut void = window("native", "user", 1, 1.0);
+    void.invalidate(&reason);
+    let difference = Difference { id: String::new(), proves: String::new(), difference: String::new() };
+    let gate = Gate {
+        passed: false,
+        checks: 1,
+        core_failures: vec![difference.clone()],
+        strict_differences: vec![difference],
+        error: None,
+    };
+    let ended = Life {
+        voids: vec![Void { routes: vec!["user".to_owned()], reason }],
+        failure: Some(Failure { stage: Stage::Load, why: String::new() }),
+        ..life("native", 1, 1)
+    };
+    let rows = [
+        serde_json::to_value(a_run()).unwrap(),
+        serde_json::to_value(void).unwrap(),
+        serde_json::to_value(ended).unwrap(),
+        serde_json::to_value(gate).unwrap(),
+    ];
+    let mut found = Vec::new();
+    rows.iter().for_each(|row| keys(row, &mut found));
+    let missing: Vec<&String> = found.iter().filter(|key| !format.contains(&format!("`{key}`"))).collect();
+    assert!(found.len() > 80 && missing.is_empty(), "{} keys, not in FORMAT.md: {missing:?}", found.len());
+}

@@ -55,16 +55,24 @@ pub struct Window {
     pub first_failure: Option<String>,
     /// Replies whose body was compared.
     pub bodies_checked: u64,
+    /// Heads included, within the window.
+    pub bytes_read: u64,
+    /// Heads included, within the window.
+    pub bytes_written: u64,
     /// Sent and never answered, although the driver waited after the window.
     pub unfinished: u64,
     /// Age of the oldest of them.
     pub unfinished_oldest_ns: Option<u64>,
     /// Established.
     pub connections_open: u32,
+    /// Closed by an error.
+    pub connections_lost: u64,
     /// Without a single reply in the whole window.
     pub connections_never_served: u32,
     /// Made again because they were closed while idle.
     pub reconnects: u64,
+    /// Connections that the server closed after a whole reply.
+    pub closed_by_server: u64,
     /// Share of the window the driver's busiest thread ran.
     pub driver_busy_share: Option<f64>,
     /// CPU of everyone but server, Postgres and this process. Slightly negative values come from the kernel's ticks.
@@ -83,13 +91,13 @@ pub struct Reason {
     /// Stable: `foreign_cpu`.
     pub name: String,
     /// With values: `7.2 % of the host went to other processes, at most 5 % may`.
-    pub detail: String,
+    pub text: String,
 }
 
 impl Reason {
     /// A reason of that name.
-    pub fn new(name: &str, detail: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), detail: detail.into() }
+    pub fn new(name: &str, text: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), text: text.into() }
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) fn invalid_windows(record: &Record, document: &mut Document) {
 }
 
 fn reasons(window: &Window) -> String {
-    let all: Vec<String> = window.invalid_reasons.iter().map(|r| format!("{} ({})", r.name, r.detail)).collect();
+    let all: Vec<String> = window.invalid_reasons.iter().map(|r| format!("{} ({})", r.name, r.text)).collect();
     if all.is_empty() { "no reason given".to_owned() } else { all.join("; ") }
 }
 
