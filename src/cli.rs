@@ -266,7 +266,7 @@ pub(crate) enum Postgres {
     /// Print the URL of the running one, password included
     Url,
     /// Make its database anew from the seed
-    Reset,
+    Reset(PostgresBinaries),
     /// Stop it, or have the last command that uses it stop it
     Stop,
 }
