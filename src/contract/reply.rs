@@ -37,10 +37,7 @@ impl Expected {
 /// The user object of the contract, byte for byte.
 pub fn render_user(user: &User) -> String {
     let User { id, name, email, age, created_at_s } = user;
-    format!(
-        r#"{{"id":{id},"name":"{name}","email":"{email}","age":{age},"createdAt":"{}"}}"#,
-        timestamp(*created_at_s)
-    )
+    format!(r#"{{"id":{id},"name":"{name}","email":"{email}","age":{age},"createdAt":"{}"}}"#, timestamp(*created_at_s))
 }
 
 /// UTC with exactly three decimals and `Z`.
@@ -93,7 +90,8 @@ mod tests {
     #[test]
     fn an_order_reply_is_checked_to_the_byte() {
         let expected = Expected::Order { user_id: 4242, amount: "19.99".to_owned(), currency: "USD" };
-        let good = r#"{"id":200001,"userId":4242,"amount":"19.99","currency":"USD","createdAt":"2026-01-02T03:04:05.678Z"}"#;
+        let good =
+            r#"{"id":200001,"userId":4242,"amount":"19.99","currency":"USD","createdAt":"2026-01-02T03:04:05.678Z"}"#;
         assert_eq!(expected.check(good.as_bytes()), Ok(()));
         for (from, to) in [
             ("200001", "200000"),

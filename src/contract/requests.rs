@@ -77,7 +77,13 @@ fn example(route: Route, secret: &str) -> Request {
 }
 
 fn get(target: String, body: String) -> Request {
-    Request { method: "GET", target, headers: Vec::new(), body: Vec::new(), expected: Expected::Exact(body.into_bytes()) }
+    Request {
+        method: "GET",
+        target,
+        headers: Vec::new(),
+        body: Vec::new(),
+        expected: Expected::Exact(body.into_bytes()),
+    }
 }
 
 fn post(target: &str, body: String, expected: Expected) -> Request {
