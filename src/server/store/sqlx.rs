@@ -1,0 +1,123 @@
+//! sqlx and its pool, used as its documentation advises: what a Rust team writes first.
+//!
+//! One query in flight on each connection, and a round trip whenever a connection goes back to the pool.
+
+use std::str::FromStr as _;
+
+use anyhow::Context as _;
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{
+    PgArgumentBuffer, PgConnectOptions, PgPool, PgPoolOptions, PgRow, PgTypeInfo, PgValueFormat, PgValueRef,
+};
+use sqlx::{Decode, Encode, Postgres, Row as _, Type};
+
+use super::{FOREIGN_KEY_VIOLATION, INSERT_ORDER, StoreError, StoredOrder, USER_BY_ID, USER_PAGE, User, away};
+use crate::server::amount::Amount;
+use crate::server::config::Config;
+use crate::server::timestamp::Timestamp;
+use crate::server::validation::Order;
+
+/// One worker's pool.
+#[derive(Debug)]
+pub(in crate::server) struct Store {
+    pool: PgPool,
+}
+
+impl Store {
+    /// Opens all connections now: a pool that grows on demand would connect inside somebody's measurement.
+    pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Self> {
+        let options = PgConnectOptions::from_str(&config.database_url).context("the database URL cannot be read")?;
+        let connections = u32::try_from(connections).context("too many connections")?;
+        let pool = PgPoolOptions::new()
+            .min_connections(connections)
+            .max_connections(connections)
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(config.limits.wait_time)
+            .connect_with(options)
+            .await?;
+        // The pool opens its minimum in the background; holding all of them at once waits for that.
+        let mut held = Vec::new();
+        for _ in 0..connections {
+            held.push(pool.acquire().await?);
+        }
+        Ok(Self { pool })
+    }
+
+    pub(super) async fn user(&self, id: i32) -> Result<Option<User>, StoreError> {
+        let row = sqlx::query(USER_BY_ID).bind(id).fetch_optional(&self.pool).await?;
+        row.map(|row| user(&row)).transpose()
+    }
+
+    pub(super) async fn users(&self, limit: i64, offset: i64) -> Result<Vec<User>, StoreError> {
+        let rows = sqlx::query(USER_PAGE).bind(limit).bind(offset).fetch_all(&self.pool).await?;
+        rows.iter().map(user).collect()
+    }
+
+    pub(super) async fn insert(&self, order: &Order, created_at: Timestamp) -> Result<StoredOrder, StoreError> {
+        let cents = i64::try_from(order.amount.cents()).expect("amounts are below 10^12");
+        let query = sqlx::query(INSERT_ORDER).bind(order.user_id).bind(cents).bind(&order.currency).bind(created_at);
+        let row = query.fetch_one(&self.pool).await?;
+        Ok(StoredOrder {
+            id: row.try_get(0)?,
+            user_id: row.try_get(1)?,
+            amount: Amount::from_cents(row.try_get::<i64, _>(2)?.unsigned_abs()),
+            currency: row.try_get(3)?,
+            created_at: row.try_get(4)?,
+        })
+    }
+
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+fn user(row: &PgRow) -> Result<User, StoreError> {
+    Ok(User {
+        id: row.try_get(0)?,
+        name: row.try_get(1)?,
+        email: row.try_get(2)?,
+        age: row.try_get(3)?,
+        created_at: row.try_get(4)?,
+    })
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::PoolTimedOut => Self::Full,
+            sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
+                Self::Away
+            }
+            sqlx::Error::Database(answer) => match answer.code().as_deref() {
+                Some(FOREIGN_KEY_VIOLATION) => Self::UnknownUser,
+                Some(code) if away(code) => Self::Away,
+                _ => Self::Unexpected(answer.message().to_owned()),
+            },
+            _ => Self::Unexpected(error.to_string()),
+        }
+    }
+}
+
+impl Type<Postgres> for Timestamp {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_name("TIMESTAMPTZ")
+    }
+}
+
+impl Decode<'_, Postgres> for Timestamp {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        match value.format() {
+            PgValueFormat::Binary => Ok(Self::from_postgres_us(<i64 as Decode<Postgres>>::decode(value)?)),
+            PgValueFormat::Text => Err("timestamps are read in binary form only".into()),
+        }
+    }
+}
+
+impl Encode<'_, Postgres> for Timestamp {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        <i64 as Encode<Postgres>>::encode(self.to_postgres_us(), buffer)
+    }
+}

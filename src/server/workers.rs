@@ -1,0 +1,145 @@
+//! Workers: single-threaded runtimes, each with its own connections to Postgres and its own hashing thread.
+//!
+//! One acceptor deals connections to the worker that has the fewest, so that all are loaded evenly at any count.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+
+use super::auth::Verifier;
+use super::config::Config;
+use super::connection;
+use super::hash::Hasher;
+use super::routes::{Shared, router};
+use super::store::Store;
+
+/// Pause after a failed accept: out of file handles, accepting again at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections dealt to a worker that it has not picked up yet; more than any listen queue holds.
+const DEALT: usize = 65_536;
+
+/// A running worker, as the acceptor sees it.
+#[derive(Debug)]
+pub(super) struct Worker {
+    dealt: mpsc::Sender<std::net::TcpStream>,
+    open: Arc<AtomicUsize>,
+    thread: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Worker {
+    /// Starts the thread; the worker can answer once the receiver says so.
+    pub(super) fn start(
+        config: Config,
+        connections: usize,
+    ) -> anyhow::Result<(Self, oneshot::Receiver<anyhow::Result<()>>)> {
+        let (dealt, incoming) = mpsc::channel(DEALT);
+        let (ready, started) = oneshot::channel();
+        let open = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&open);
+        let work = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(work(config, connections, incoming, counter, ready))
+        };
+        let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(work)?;
+        Ok((Self { dealt, open, thread }, started))
+    }
+}
+
+/// Lets all workers finish what is in flight at the same time, and ends them.
+pub(super) fn finish(workers: Vec<Worker>) -> anyhow::Result<()> {
+    // A worker whose sender is gone takes no further connection and drains.
+    let threads: Vec<_> = workers.into_iter().map(|Worker { thread, .. }| thread).collect();
+    for thread in threads {
+        thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+    }
+    Ok(())
+}
+
+/// Accepts until the future is dropped, dealing each connection to the worker with the fewest open ones.
+pub(super) async fn accept(listener: &TcpListener, workers: &[Worker]) {
+    let mut complained = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                complained = false;
+                deal(stream, workers);
+            }
+            Err(error) => {
+                // Said once for each stretch of failures: a log that grows with the flood is a second fault.
+                if !complained {
+                    eprintln!("headroom serve: cannot accept connections: {error}");
+                }
+                complained = true;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn deal(stream: TcpStream, workers: &[Worker]) {
+    // Both fail only on a connection that is already gone.
+    let (Ok(()), Ok(stream)) = (stream.set_nodelay(true), stream.into_std()) else { return };
+    let Some(worker) = workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed)) else { return };
+    worker.open.fetch_add(1, Ordering::Relaxed);
+    if worker.dealt.try_send(stream).is_err() {
+        worker.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn work(
+    config: Config,
+    connections: usize,
+    mut incoming: mpsc::Receiver<std::net::TcpStream>,
+    open: Arc<AtomicUsize>,
+    ready: oneshot::Sender<anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    let (hasher, hashing) = Hasher::start(config.limits.waiting).context("cannot start the hashing thread")?;
+    let store = match Store::connect(&config, connections).await {
+        Ok(store) => store,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return Ok(());
+        }
+    };
+    let verifier = Verifier::new(&config.jwt_secret);
+    let shared = Arc::new(Shared { store, verifier, hasher, limits: config.limits });
+    let router = router(Arc::clone(&shared));
+    let _ = ready.send(Ok(()));
+    let stop = GracefulShutdown::new();
+    while let Some(stream) = incoming.recv().await {
+        let closed = Closed(Arc::clone(&open));
+        let Ok(stream) = TcpStream::from_std(stream) else { continue };
+        let serving = connection::serve(stream, router.clone(), config.limits, stop.watcher());
+        tokio::spawn(async move {
+            serving.await;
+            drop(closed);
+        });
+    }
+    drop(router);
+    if tokio::time::timeout(config.limits.drain_time, stop.shutdown()).await.is_err() {
+        let count = open.load(Ordering::Relaxed);
+        eprintln!("headroom serve: {count} connections did not finish in {:?} and were cut", config.limits.drain_time);
+    }
+    shared.store.close().await;
+    drop(shared);
+    // The thread ends when the last handler has let go of it; one that was cut still hashes, and is not waited for.
+    if hashing.is_finished() {
+        let _ = hashing.join();
+    }
+    Ok(())
+}
+
+/// Counts a connection down, however its task ends.
+struct Closed(Arc<AtomicUsize>);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
