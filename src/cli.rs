@@ -1,8 +1,11 @@
 //! What can be typed. Only declares; what is typed becomes plain configuration in `main`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use headroom::contract::Route;
 
 /// How far a Bun or Node HTTP API is from a native ceiling, on the host it will run on.
 #[derive(Debug, Parser)]
@@ -19,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the reference server
     Serve(Serve),
+    /// Put a server under load and say what came back
+    Load(Load),
 }
 
 /// Which client talks to Postgres.
@@ -53,4 +58,80 @@ pub(crate) struct Serve {
     /// Queries in flight on one connection before the next is used
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) read_depth: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    /// `http://host:port/path`; the path is sent verbatim
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Connections held open, each with one request in flight
+    #[arg(short, long, value_name = "N", default_value_t = 100)]
+    pub(crate) connections: usize,
+    /// Driver threads, each with one event loop
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// How long to measure: 500ms, 10s, 2m, 1h; a plain number is seconds
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// How long to send before that without measuring
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+    pub(crate) warmup: Duration,
+    /// Method of the request [default: GET, or POST with a body]
+    #[arg(short, long, value_name = "METHOD")]
+    pub(crate) method: Option<String>,
+    /// Header of the request, `name: value`; can be given again, `host` replaces the URL's
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = header)]
+    pub(crate) headers: Vec<(String, String)>,
+    /// Body of the request
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) body: Option<String>,
+    /// Body of the request, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// A reply slower than this is an error and ends its connection
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    /// Send the varied requests of one of the seven routes and check its replies: health, echo, me, user, list, order, cpu
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["method", "body", "body_file"])]
+    pub(crate) route: Option<Route>,
+    /// With --route: only the contract's example, again and again
+    #[arg(long, requires = "route")]
+    pub(crate) fixed: bool,
+    /// With --route: seed of the order and the ids of the requests
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `500ms`, `10s`, `2m`, `1h`, or seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    /// A day: longer is a slip of the finger.
+    const LONGEST_S: f64 = 86_400.0;
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        unit => return Err(format!("{unit:?} is no unit of time: use ms, s, m or h")),
+    };
+    let count: f64 = digits.parse().map_err(|_| "not a time: write it like 10s".to_owned())?;
+    let total = count * seconds;
+    if (0.0..=LONGEST_S).contains(&total) {
+        Ok(Duration::from_secs_f64(total))
+    } else {
+        Err("out of range: use a time up to 24h".to_owned())
+    }
+}
+
+/// `name: value`.
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("a header is written `name: value`")?;
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err(format!("{name:?} is no header name"));
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
 }

@@ -1,10 +1,36 @@
-//! The load driver.
+//! The load driver: keeps a number of connections busy and says what came back.
+//!
+//! Closed loop: every connection sends its next request when the reply to the last one is whole. One epoll loop a
+//! thread, no allocation and no atomic on the way of a request. [`Engine`] connects and drives, [`Window`] is what it
+//! saw, [`judge`] says whether that is valid, [`Report`] and [`text`] are how it is written down. Nothing here knows
+//! what a server runs or what a route means.
+
+mod connection;
+mod engine;
+mod errors;
+mod http1;
+mod limits;
+mod pool;
+mod report;
+mod script;
+mod tally;
+mod target;
+pub mod text;
+mod thread;
+mod verdict;
+mod window;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::contract;
-use crate::interrupt::Interrupt;
+
+pub use engine::Engine;
+pub use errors::ErrorKind;
+pub use report::{ReasonReport, Report};
+pub use target::resolve;
+pub use verdict::{Reason, judge};
+pub use window::{Driver, Failure, LatencySummary, Window};
 
 /// What to send, to whom, over how many connections.
 #[derive(Debug, Clone)]
@@ -30,7 +56,7 @@ pub struct Config {
 /// One request, rendered by the engine once with the `host` header.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Any method.
+    /// Any method but CONNECT.
     pub method: String,
     /// Sent verbatim.
     pub target: String,
@@ -42,25 +68,13 @@ pub struct Request {
     pub expected: Option<contract::Expected>,
 }
 
-/// Open connections and the threads that drive them.
-#[derive(Debug)]
-pub struct Engine {}
-
-/// What one window saw. (fields: see the brief)
-#[derive(Debug, Clone)]
-pub struct Window {}
-
-impl Engine {
-    /// Connects everything; fails where fewer than all connections come up.
-    pub fn start(config: Config) -> anyhow::Result<Self> {
-        let _ = config;
-        todo!()
-    }
-
-    /// Reconnects what was closed meanwhile, sends for `duration`, drains what is in flight, returns idle.
-    /// Called for the warm-up (result dropped) and the window; between calls nothing is sent.
-    pub fn run(&mut self, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<Window> {
-        let _ = (duration, interrupt);
-        todo!()
+/// A request of the contract as the driver takes it.
+pub fn render(request: contract::Request) -> Request {
+    Request {
+        method: request.method.to_owned(),
+        target: request.target,
+        headers: request.headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        body: request.body,
+        expected: Some(request.expected),
     }
 }

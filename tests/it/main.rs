@@ -6,6 +6,8 @@ mod load;
 mod parity;
 mod peers;
 mod postgres;
+mod served;
 mod server;
 mod support;
 mod tidy;
+mod wire;

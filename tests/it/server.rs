@@ -1,1 +1,239 @@
-//! todo
+//! The reference server: starting, stopping, its limits, and its life with Postgres. What it answers is the gate's to say.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::served::{Served, command};
+use crate::support::{self, TestDatabase};
+use crate::wire::Wire;
+
+const ORDER: &str = r#"{"userId":4242,"amount":19.99,"currency":"USD"}"#;
+const ECHO: &str = r#"{"name":"Jane Doe","email":"jane@example.com","age":30,"tags":["a","b"]}"#;
+
+/// The one line on stderr of a server that must refuse to start.
+fn refusal(database_url: &str, arguments: &[&str]) -> String {
+    let output = command(database_url, arguments).output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(stderr.lines().count(), 1, "one line: {stderr}");
+    stderr
+}
+
+#[test]
+fn what_cannot_work_is_refused_in_one_line() {
+    let nowhere = "postgres://user:hidden@127.0.0.1:1/none";
+    assert!(refusal(nowhere, &["--workers", "11"]).contains("--workers 11"));
+    assert!(refusal(nowhere, &["--connections", "0"]).contains("--connections 0"));
+    assert!(refusal(nowhere, &["--listen", "0.0.0.0:0"]).contains("JWT_SECRET"));
+    let away = refusal(nowhere, &[]);
+    assert!(away.contains("DATABASE_URL") && !away.contains("hidden"), "{away}");
+    let garbled = refusal("not a url with pass:word@", &[]);
+    assert!(garbled.contains("database URL") && !garbled.contains("word@"), "{garbled}");
+    for store in ["pipelined", "sqlx"] {
+        let away = refusal(nowhere, &["--store", store]);
+        assert!(away.contains("efused"), "{store}: {away}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    let taken = served.address.to_string();
+    let text = refusal(database.url(), &["--listen", &taken]);
+    assert!(text.contains(&taken) && text.contains("--listen"), "{text}");
+}
+
+#[test]
+fn both_stores_serve_all_routes_with_any_number_of_workers() {
+    let database = TestDatabase::new();
+    for arguments in [["--store", "pipelined", "--workers", "1"], ["--store", "pipelined", "--workers", "10"], ["--store", "sqlx", "--workers", "3"]] {
+        let served = Served::start(database.url(), &arguments);
+        let mut wire = served.wire();
+        assert_eq!(wire.get("/health").body, r#"{"status":"ok"}"#);
+        assert_eq!(wire.get("/users/4242").status, 200);
+        assert_eq!(wire.get("/users/50001").status, 404);
+        assert_eq!(wire.get("/users?limit=100").status, 200);
+        assert_eq!(wire.post("/echo", ECHO).body, ECHO);
+        assert_eq!(wire.post("/orders", ORDER).status, 201);
+        assert_eq!(wire.post("/orders", &ORDER.replace("4242", "50001")).status, 422);
+        assert_eq!(wire.get("/cpu?n=1").status, 200);
+        assert_eq!(backends(&database), 10, "{arguments:?}");
+    }
+}
+
+#[test]
+fn sigterm_lets_requests_in_flight_finish() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "2"]);
+    let mut idle = served.wire();
+    assert_eq!(idle.get("/health").status, 200);
+    let mut busy = served.wire();
+    busy.send("GET /cpu?n=1000000 HTTP/1.1\r\nhost: test\r\n\r\n");
+    // The request is in flight once the hashing thread runs; an answer on a later connection shows it was accepted.
+    assert_eq!(served.wire().get("/health").status, 200);
+    served.signal(Signal::SIGTERM);
+    assert_eq!(busy.reply().status, 200);
+    assert!(idle.closed());
+    let (status, stderr) = served.wait();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert_eq!(backends_once_gone(&database), 0);
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    // Enough hashing to outlast any wait of this test.
+    let mut clients: Vec<Wire> = (0..64).map(|_| served.wire()).collect();
+    for client in &mut clients {
+        client.send("GET /cpu?n=1000000 HTTP/1.1\r\nhost: test\r\n\r\n");
+    }
+    served.signal(Signal::SIGINT);
+    wait_until(5, || std::net::TcpStream::connect(served.address).is_err());
+    served.signal(Signal::SIGINT);
+    let (status, _) = served.wait();
+    assert_eq!((status.code(), status.signal()), (Some(130), None));
+}
+
+#[test]
+fn a_body_over_the_limit_is_413_and_can_be_read() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    let big = vec![b' '; 3_000_000];
+    let mut wire = served.wire();
+    wire.send(format!("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", big.len()));
+    wire.send(&big);
+    assert_eq!(wire.reply().status, 413);
+
+    let mut wire = served.wire();
+    wire.send("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    for piece in big.chunks(10_000) {
+        wire.send(format!("{:x}\r\n", piece.len()));
+        wire.send(piece);
+        wire.send("\r\n");
+    }
+    wire.send("0\r\n\r\n");
+    assert_eq!(wire.reply().status, 413);
+
+    // At the limit it is read: blanks around a good body.
+    let padded = format!("{}{ECHO}", " ".repeat(64 * 1024 - ECHO.len()));
+    assert_eq!(served.wire().post("/echo", &padded).status, 200);
+    assert_eq!(served.wire().post("/echo", &format!(" {padded}")).status, 413);
+}
+
+#[test]
+fn expect_100_continue_is_answered_only_where_the_body_is_read() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    let head = |target: &str, length: usize| {
+        format!(
+            "POST {target} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let mut wire = served.wire();
+    wire.send(head("/echo", ECHO.len()));
+    assert_eq!(wire.reply().status, 100);
+    wire.send(ECHO);
+    assert_eq!(wire.reply().body, ECHO);
+    let mut wire = served.wire();
+    wire.send(head("/nope", 5));
+    assert_eq!(wire.reply().status, 404);
+    let mut wire = served.wire();
+    wire.send(head("/echo", 70_000));
+    assert_eq!(wire.reply().status, 413);
+}
+
+#[test]
+fn small_chunked_bodies_and_pipelined_requests_are_served() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    let mut wire = served.wire();
+    wire.send("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n");
+    for byte in ECHO.chars() {
+        wire.send(format!("1\r\n{byte}\r\n"));
+    }
+    wire.send("0\r\n\r\n");
+    assert_eq!(wire.reply().body, ECHO);
+    let three: String =
+        (1..=3).map(|id| format!("GET /users/{id} HTTP/1.1\r\nhost: t\r\n\r\n")).collect();
+    wire.send(three);
+    for id in 1..=3 {
+        assert!(wire.reply().body.starts_with(&format!(r#"{{"id":{id},"#)));
+    }
+}
+
+#[test]
+fn requests_http_forbids_are_refused() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    let refused = |request: String| {
+        let mut wire = served.wire();
+        let _ = wire.try_send(request.as_bytes());
+        let reply = wire.reply();
+        (reply.status, wire.closed())
+    };
+    assert_eq!(refused("GET /health HTTP/1.1\r\n\r\n".to_owned()), (400, true));
+    assert_eq!(refused("GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_owned()), (400, true));
+    let both = "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+    assert_eq!(refused(both.to_owned()).0, 400);
+    let many: String = (0..101).map(|n| format!("x-{n}: 1\r\n")).collect();
+    assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\n{many}\r\n")).0, 431);
+    assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n", "y".repeat(600_000))).0, 431);
+    assert_eq!(served.wire().get("/health").status, 200);
+}
+
+#[test]
+fn a_killed_backend_is_replaced() {
+    for store in ["pipelined", "sqlx"] {
+        let database = TestDatabase::new();
+        let served = Served::start(database.url(), &["--workers", "2", "--store", store]);
+        assert_eq!(served.wire().get("/users/1").status, 200);
+        terminate_backends(&database);
+        wait_until(10, || {
+            let mut wire = served.wire();
+            (0..20).all(|_| wire.get("/users/1").status == 200)
+        });
+        // The pipelined store opens every connection again; sqlx's pool opens them as they are asked for.
+        if store == "pipelined" {
+            wait_until(10, || backends(&database) == 10);
+        }
+        assert!(backends(&database) <= 10);
+    }
+}
+
+#[test]
+fn clients_that_vanish_leave_no_slot_taken() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1", "--connections", "1", "--read-depth", "2"]);
+    for _ in 0..300 {
+        let mut wire = served.wire();
+        wire.send("GET /users?limit=100 HTTP/1.1\r\nhost: t\r\n\r\n");
+    }
+    let mut wire = served.wire();
+    for id in 1..=50 {
+        assert!(wire.get(&format!("/users/{id}")).body.starts_with(&format!(r#"{{"id":{id},"#)));
+    }
+}
+
+#[test]
+fn concurrent_clients_get_their_own_rows() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "2", "--read-depth", "3"]);
+    thread::scope(|scope| {
+        for client in 0..40_u32 {
+            let served = &served;
+            scope.spawn(move || {
+                let mut wire = served.wire();
+                for step in 0..50 {
+                    let id = 1 + (client * 1_231 + step * 7_919) % 50_000;
+                    let reply = wire.get(&format!("/users/{id}"));
+                    assert!(reply.body.starts_with(&format!(r#"{{"id":{id},"name":"User {id}","#)), "{}", reply.body);
+                }
+            });
+        }
+    });
+}

@@ -1,1 +1,146 @@
-//! todo
+//! The invariants of the crate's shape, read from its sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The imports the map in `src/lib.rs` allows, module by module. `server` imports nothing of the harness.
+const ALLOWED: [(&str, &[&str]); 15] = [
+    ("contract", &["dataset"]),
+    ("dataset", &[]),
+    ("server", &[]),
+    ("load", &["contract", "interrupt"]),
+    ("postgres", &["dataset", "interrupt", "progress"]),
+    ("host", &[]),
+    ("peer", &["host", "interrupt", "progress"]),
+    ("parity", &["contract", "dataset", "postgres", "interrupt"]),
+    ("stats", &[]),
+    ("record", &["host", "contract", "parity", "postgres"]),
+    ("report", &["record", "stats", "contract"]),
+    ("setup", &["peer", "postgres", "interrupt", "progress"]),
+    (
+        "compare",
+        &[
+            "contract", "dataset", "load", "postgres", "host", "peer", "parity", "stats", "record", "setup", "interrupt",
+            "progress",
+        ],
+    ),
+    ("interrupt", &[]),
+    ("progress", &[]),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The source of a module, tests left out: those may look at more.
+fn sources(module: &str) -> Vec<(PathBuf, String)> {
+    let single = root().join(format!("src/{module}.rs"));
+    let paths = if single.exists() { vec![single] } else { files(&root().join("src").join(module), "rs") };
+    let without_tests = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("readable source");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        (path, code)
+    };
+    paths.into_iter().map(without_tests).collect()
+}
+
+#[test]
+fn modules_import_only_what_the_map_allows() {
+    let names: Vec<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    for (module, allowed) in ALLOWED {
+        for (path, code) in sources(module) {
+            for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                for (at, _) in line.match_indices("crate::") {
+                    let rest = &line[at + "crate::".len()..];
+                    let imported: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                    let fine = imported == module || allowed.contains(&imported.as_str());
+                    assert!(fine || !names.contains(&imported.as_str()), "{}: {line}", path.display());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_map_names_every_module() {
+    let map = fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs");
+    for line in map.lines().filter(|line| line.starts_with("pub mod ")) {
+        let module = line.trim_start_matches("pub mod ").trim_end_matches(';');
+        assert!(map.contains(&format!("| [`{module}`] |")), "{module} is not on the map");
+        assert!(ALLOWED.iter().any(|(name, _)| *name == module), "{module} has no rule in this test");
+    }
+}
+
+#[test]
+fn only_their_own_files_name_the_two_clients_of_postgres() {
+    for path in files(&root().join("src"), "rs") {
+        let code = fs::read_to_string(&path).expect("readable source");
+        let code: String = code.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        let place = path.strip_prefix(root()).expect("inside the tree").display().to_string();
+        if code.contains("sqlx::") {
+            let fine = place == "src/server/store/sqlx.rs" || place.starts_with("src/postgres/");
+            assert!(fine || code.contains("mod sqlx;"), "{place} names sqlx");
+        }
+        if code.contains("tokio_postgres") {
+            let fine = place.starts_with("src/server/store/pipelined") || place.starts_with("src/floor/");
+            assert!(fine, "{place} names tokio-postgres");
+        }
+    }
+}
+
+#[test]
+fn the_harness_knows_no_framework() {
+    for module in ALLOWED.iter().map(|(name, _)| *name).filter(|name| *name != "server") {
+        for (path, code) in sources(module) {
+            let code: String = code.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+            for word in ["express", "elysia", "fastify", "hono", "drizzle"] {
+                let found = code.to_lowercase().contains(word) && !is_a_default(&code, word);
+                assert!(!found, "{} names {word}", path.display());
+            }
+        }
+    }
+}
+
+/// The default suite names servers by their names in `peers.toml`; that is data, not knowledge.
+fn is_a_default(code: &str, word: &str) -> bool {
+    code.lines().filter(|line| line.contains(word)).all(|line| line.trim_start().starts_with("pub const DEFAULT_SERVERS"))
+}
+
+#[test]
+fn files_are_short_enough_to_hold_one_idea() {
+    const LINES: usize = 450;
+    for path in files(&root().join("src"), "rs") {
+        let code = fs::read_to_string(&path).expect("readable source");
+        let lines = code.split("#[cfg(test)]").next().unwrap_or_default().lines().count();
+        assert!(lines <= LINES, "{} has {lines} lines besides its tests", path.display());
+    }
+}
+
+#[test]
+fn no_registry_host_is_named() {
+    let mut paths = files(&root().join("src"), "rs");
+    paths.extend(files(&root().join("tests"), "rs"));
+    for name in ["README.md", "bench/METHODOLOGY.md", "bench/BIAS.md", "bench/FORMAT.md", "bench/peers/package-lock.json"] {
+        paths.push(root().join(name));
+    }
+    let hosts = ["registry.", "npmjs.", "deb.debian.", "pypi."].map(|part| format!("{part}org"));
+    for path in paths {
+        let text = fs::read_to_string(&path).expect("readable");
+        for host in &hosts {
+            assert!(!text.contains(host.as_str()), "{} names {host}", path.display());
+        }
+    }
+}

@@ -41,10 +41,12 @@ impl Store {
         let query = async move {
             let link = slot.link();
             let mut rows = pin!(link.client.query_raw(&link.user_by_id, [id]).await?);
-            let user = rows.try_next().await?.map(|row| user(&row)).transpose()?;
             // Reads to the end of the answer: only then is the slot free.
-            while rows.try_next().await?.is_some() {}
-            Ok(user)
+            let mut found = None;
+            while let Some(row) = rows.try_next().await? {
+                found = Some(user(&row)?);
+            }
+            Ok(found)
         };
         finish(query).await
     }

@@ -1,0 +1,37 @@
+//! One file a command: what was typed becomes configuration, the library does the work, the result goes to stdout.
+
+pub(crate) mod load;
+pub(crate) mod serve;
+
+use std::io::Write as _;
+
+/// How a command that could run came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Exit code 0.
+    Good,
+    /// Exit code 1: it ran, and what it measured or checked failed.
+    Failed,
+}
+
+impl Outcome {
+    pub(crate) fn good_if(good: bool) -> Self {
+        if good { Self::Good } else { Self::Failed }
+    }
+}
+
+/// Writes a result. A reader that has left (`| head -1`) is not an error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::anyhow!("cannot write the result to stdout: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The secret tokens are signed with: `JWT_SECRET`, else the bench default, as the servers themselves do.
+pub(crate) fn jwt_secret() -> String {
+    std::env::var("JWT_SECRET").unwrap_or_else(|_| headroom::contract::BENCH_SECRET.to_owned())
+}

@@ -1,0 +1,64 @@
+//! `headroom serve`
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use headroom::server;
+use headroom::server::config::{BENCH_SECRET, Config, Limits, ReadPolicy, StoreKind};
+
+use super::Outcome;
+use crate::cli;
+
+pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let database_url = args.database_url.context(
+        "no database: set DATABASE_URL or --database-url (`headroom postgres start` makes one, `headroom postgres url` prints its URL)",
+    )?;
+    let config = Config {
+        database_url,
+        connections: args.connections,
+        workers: args.workers.unwrap_or_else(|| cpus.min(args.connections)),
+        store: match args.store {
+            cli::Store::Pipelined => StoreKind::Pipelined,
+            cli::Store::Sqlx => StoreKind::Sqlx,
+        },
+        reads: ReadPolicy { spread: args.read_spread.unwrap_or((cpus / 2).max(1)), depth: args.read_depth },
+        jwt_secret: std::env::var("JWT_SECRET").unwrap_or_else(|_| BENCH_SECRET.to_owned()),
+        limits: Limits::default(),
+    };
+    config.check(args.listen)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let stop = stop_signal()?;
+        let listener = server::bind(args.listen)?;
+        server::run(config, listener, announce, stop).await
+    })?;
+    Ok(Outcome::Good)
+}
+
+/// Whoever started the server waits for this line; a closed stdout is not a reason to stop serving.
+fn announce(address: SocketAddr) {
+    let _ = writeln!(std::io::stdout(), "listening on http://{address}");
+}
+
+/// Completes on the first SIGTERM or SIGINT; the second ends the process at once.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut either = async move || {
+        tokio::select! {
+            _ = terminate.recv() => 15,
+            _ = interrupt.recv() => 2,
+        }
+    };
+    Ok(async move {
+        either().await;
+        tokio::spawn(async move {
+            let signal = either().await;
+            eprintln!("headroom serve: stopped at once by a second signal");
+            std::process::exit(128 + signal);
+        });
+    })
+}

@@ -1,0 +1,315 @@
+//! How connections come and go: opening before a window, loss and reconnect inside it, the drain after it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mio::Interest;
+use mio::net::TcpStream;
+
+use super::{Phase, Pool, pack};
+use crate::load::ErrorKind;
+use crate::load::connection::State;
+use crate::load::errors::explain_connect;
+use crate::load::http1::{Fault, Framer};
+use crate::load::tally::Tally;
+
+/// Handshakes of one thread at a time while opening: more would overrun a short backlog (128 is a common one), and the
+/// kernel makes up for a dropped handshake only after a second.
+const OPENING_AT_ONCE: usize = 32;
+/// How long one handshake may take: three retransmissions of the kernel (1 + 2 + 4 s) would be 7 s.
+const CONNECT_LIMIT_NS: u64 = 5_000_000_000;
+/// How long a server may take to close what it announced to close. Servers do it with the reply.
+const CLOSE_LIMIT_NS: u64 = 100_000_000;
+/// With no connection up for this long, the window ends: several back-offs have been waited by then.
+const DEAD_LIMIT: Duration = Duration::from_secs(1);
+
+/// Why fewer than all connections came up.
+#[derive(Debug)]
+pub(in crate::load) struct ConnectFailure {
+    pub(in crate::load) failed: usize,
+    /// What the first one said, with the remedy.
+    pub(in crate::load) first: String,
+}
+
+impl Pool {
+    /// Begins to open everything that is not open. What was closed while idle counts as a reconnect.
+    pub(in crate::load) fn begin_opening(&mut self) {
+        self.phase = Phase::Opening;
+        self.open_failure = None;
+        self.clock();
+        for slot in 0..self.connections.len() {
+            if let State::Closing { .. } = self.connections[slot].state {
+                self.close(slot, State::Closed);
+            }
+            if !self.connections[slot].is_up() {
+                // The first socket of a place has no earlier one to replace.
+                self.tally.reconnects += u64::from(self.connections[slot].generation > 0);
+                self.to_open.push(slot);
+            }
+        }
+        self.open_more();
+    }
+
+    /// Starts further handshakes; true once none is left or under way.
+    pub(in crate::load) fn open_more(&mut self) -> bool {
+        while self.connecting < OPENING_AT_ONCE {
+            let Some(slot) = self.to_open.pop() else { return self.connecting == 0 };
+            self.connect(slot);
+        }
+        false
+    }
+
+    /// Ends opening: true where every connection is up, false where the server closed some meanwhile.
+    ///
+    /// # Errors
+    /// Where a connection did not come up.
+    pub(in crate::load) fn end_opening(&mut self) -> Result<bool, ConnectFailure> {
+        self.phase = Phase::Quiet;
+        match self.open_failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(self.not_up() == 0),
+        }
+    }
+
+    /// The failure of connections that come up and go away again.
+    pub(in crate::load) fn does_not_stay_open(&self) -> ConnectFailure {
+        let why = self.tally.first_failure.as_ref().map_or("it closes them at once", |(_, failure)| &failure.detail);
+        ConnectFailure { failed: self.not_up(), first: format!("{why}: look at the server's log") }
+    }
+
+    fn not_up(&self) -> usize {
+        self.connections.iter().filter(|connection| !connection.is_up()).count()
+    }
+
+    /// Begins the window on all connections.
+    pub(in crate::load) fn begin_sending(&mut self, start_ns: u64, end_ns: u64) {
+        (self.phase, self.start_ns, self.end_ns) = (Phase::Sending, start_ns, end_ns);
+        for connection in &mut self.connections {
+            connection.served = false;
+            connection.carried = true;
+            connection.idle_since_ns = start_ns;
+        }
+        for slot in 0..self.connections.len() {
+            let now_ns = self.clock();
+            if self.connections[slot].state == State::Idle && self.is_sending() {
+                self.end_idle(slot, now_ns);
+                self.send(slot, now_ns);
+            }
+        }
+    }
+
+    /// Ends the window, now or at its end, whichever was first.
+    pub(in crate::load) fn end_sending(&mut self) {
+        self.end_ns = self.end_ns.min(self.now_ns).max(self.start_ns);
+        self.phase = Phase::Draining;
+        self.tally.end.window_ns = self.end_ns - self.start_ns;
+        (self.tally.end.bytes_read, self.tally.end.bytes_written) = (self.tally.bytes_read, self.tally.bytes_written);
+        self.tally.end.connections_never_served = self.connections.iter().filter(|one| !one.served).count();
+        for slot in 0..self.connections.len() {
+            if self.connections[slot].state != State::InFlight {
+                self.end_idle(slot, self.end_ns);
+            }
+        }
+    }
+
+    /// Whether the drain has something to wait for.
+    pub(in crate::load) fn is_outstanding(&self) -> bool {
+        self.in_flight + self.connecting > 0
+    }
+
+    /// Ends the drain: what has no reply by now is unfinished, and its connection useless. Gives the counts away.
+    pub(in crate::load) fn finish(&mut self) -> Tally {
+        let now_ns = self.clock();
+        for slot in 0..self.connections.len() {
+            let connection = &self.connections[slot];
+            let is_lost = matches!(connection.state, State::Down { .. } | State::Connecting { .. });
+            self.tally.end.connections_open += usize::from(!is_lost);
+            if connection.state == State::InFlight {
+                let sent_at_ns = connection.sent_at_ns;
+                self.tally.end.unfinished += 1;
+                let age_ns = now_ns - sent_at_ns;
+                self.tally.end.unfinished_oldest_ns = self.tally.end.unfinished_oldest_ns.max(Some(age_ns));
+                self.tally.in_flight_ns += self.end_ns.saturating_sub(sent_at_ns);
+                self.close(slot, State::Closed);
+            }
+        }
+        self.leave()
+    }
+
+    /// Drops what is outstanding and goes quiet; the counts so far are given away.
+    pub(in crate::load) fn leave(&mut self) -> Tally {
+        for slot in 0..self.connections.len() {
+            if matches!(self.connections[slot].state, State::InFlight | State::Connecting { .. }) {
+                self.close(slot, State::Closed);
+            }
+        }
+        self.to_open.clear();
+        self.phase = Phase::Quiet;
+        std::mem::replace(&mut self.tally, Tally::new(self.shared.timeout))
+    }
+
+    /// Looks at every connection for something that is due: cheaper than a timer for each request.
+    pub(in crate::load) fn tick(&mut self) {
+        let now_ns = self.clock();
+        let timeout_ns = u64::try_from(self.shared.timeout.as_nanos()).unwrap_or(u64::MAX);
+        for slot in 0..self.connections.len() {
+            let connection = &self.connections[slot];
+            match connection.state {
+                State::InFlight if now_ns.saturating_sub(connection.sent_at_ns) >= timeout_ns => {
+                    let detail = format!("no whole reply within {:?}", self.shared.timeout);
+                    self.fail(slot, ErrorKind::Timeout, &detail, 0);
+                }
+                State::Connecting { since_ns } if now_ns - since_ns >= CONNECT_LIMIT_NS => {
+                    self.connect_failed(slot, &io::Error::from_raw_os_error(nix::libc::ETIMEDOUT));
+                }
+                State::Closing { since_ns } if now_ns - since_ns >= CLOSE_LIMIT_NS => self.closed_in_order(slot),
+                State::Down { retry_at_ns } if self.is_sending() && now_ns >= retry_at_ns => self.connect(slot),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether no connection of any thread has been up since `dead_since_ns`, which is kept by the caller.
+    pub(in crate::load) fn is_dead(&self, dead_since_ns: &mut Option<u64>) -> bool {
+        if self.shared.connected.load(Ordering::Relaxed) > 0 {
+            *dead_since_ns = None;
+            return false;
+        }
+        let since_ns = *dead_since_ns.get_or_insert(self.now_ns);
+        u128::from(self.now_ns - since_ns) >= DEAD_LIMIT.as_nanos()
+    }
+
+    /// Notes why the window ends before its time.
+    pub(in crate::load) fn end_early(&mut self) {
+        self.tally.end.ended_early = Some(format!("no connection was up for {DEAD_LIMIT:?}"));
+    }
+
+    /// Starts a handshake.
+    pub(super) fn connect(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        connection.generation = connection.generation.wrapping_add(1);
+        connection.framer = Framer::default();
+        connection.carried = false;
+        let token = pack(slot, connection.generation);
+        let opened = TcpStream::connect(self.shared.address).and_then(|mut stream| {
+            stream.set_nodelay(true)?;
+            self.registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => {
+                self.connections[slot].stream = Some(stream);
+                self.enter(slot, State::Connecting { since_ns: self.now_ns });
+            }
+            Err(error) => self.connect_failed(slot, &error),
+        }
+    }
+
+    /// An event on a handshake: done, failed, or not yet decided.
+    pub(super) fn finish_connect(&mut self, slot: usize) {
+        let Some(stream) = &self.connections[slot].stream else { return };
+        let outcome = match stream.take_error() {
+            Ok(None) => stream.peer_addr().map(|_| ()),
+            Ok(Some(error)) | Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => {
+                self.enter(slot, State::Idle);
+                self.shared.connected.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+            Err(error) => self.connect_failed(slot, &error),
+        }
+    }
+
+    fn connect_failed(&mut self, slot: usize, error: &io::Error) {
+        let next = match self.phase {
+            Phase::Opening | Phase::Quiet => {
+                let failure = self
+                    .open_failure
+                    .get_or_insert_with(|| ConnectFailure { failed: 0, first: explain_connect(error) });
+                failure.failed += 1;
+                State::Closed
+            }
+            Phase::Sending | Phase::Draining => {
+                self.count_error(slot, ErrorKind::of_connect(error), &explain_connect(error), 0);
+                self.connections[slot].back_off(self.now_ns)
+            }
+        };
+        self.close(slot, next);
+    }
+
+    /// Ends the time without a request at `until_ns`.
+    pub(super) fn end_idle(&mut self, slot: usize, until_ns: u64) {
+        self.tally.idle_ns += until_ns.saturating_sub(self.connections[slot].idle_since_ns);
+    }
+
+    /// The other side has closed.
+    pub(super) fn end_of_stream(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        match connection.state {
+            State::InFlight => match connection.framer.end() {
+                Ok(Some(reply)) => {
+                    self.complete(slot, reply, 0, true);
+                    self.closed_in_order(slot);
+                }
+                // Nothing was owed yet: the request was not wholly written.
+                Ok(None) => self.fail(slot, ErrorKind::Closed, &Fault::ClosedBeforeReply.to_string(), 0),
+                Err(fault) => self.fail(slot, ErrorKind::of_fault(&fault), &fault.to_string(), 0),
+            },
+            State::Idle => self.fail(slot, ErrorKind::Closed, "closed before a request was sent", 0),
+            State::Closing { .. } => self.closed_in_order(slot),
+            State::Closed | State::Down { .. } | State::Connecting { .. } => {}
+        }
+    }
+
+    /// Closed after a whole reply: opened again at once while a window or its drain lasts, else before the next one.
+    fn closed_in_order(&mut self, slot: usize) {
+        self.close(slot, State::Closed);
+        if matches!(self.phase, Phase::Sending | Phase::Draining) {
+            self.connect(slot);
+        }
+    }
+
+    /// The connection is of no use any more. The last `seen` bytes of it stand in the buffer.
+    #[cold]
+    pub(super) fn fail(&mut self, slot: usize, kind: ErrorKind, detail: &str, seen: usize) {
+        let now_ns = self.clock();
+        let connection = &mut self.connections[slot];
+        let is_loss = matches!(kind, ErrorKind::Closed | ErrorKind::Read | ErrorKind::Write);
+        match connection.state {
+            // A reset in place of the announced close.
+            State::Closing { .. } if is_loss => return self.closed_in_order(slot),
+            // How keep-alive ends. Inside a window no connection is idle but a new one, which has no reason to end.
+            State::Idle if is_loss && self.phase != Phase::Sending => return self.close(slot, State::Closed),
+            // The server closed a connection that had been idle since before the window, and its first request met
+            // the close. Nothing is sent twice, the next request follows; the time counts as idle.
+            State::InFlight if is_loss && connection.carried && !connection.framer.begun() => {
+                connection.idle_since_ns = connection.sent_at_ns;
+                self.tally.reconnects += 1;
+                return self.closed_in_order(slot);
+            }
+            State::InFlight => {
+                self.tally.in_flight_ns += now_ns.min(self.end_ns).saturating_sub(connection.sent_at_ns);
+                connection.idle_since_ns = now_ns;
+            }
+            _ => {}
+        }
+        self.count_error(slot, kind, detail, seen);
+        self.tally.connections_lost += 1;
+        let down = self.connections[slot].back_off(now_ns);
+        self.close(slot, down);
+    }
+
+    fn close(&mut self, slot: usize, next: State) {
+        let connection = &mut self.connections[slot];
+        if connection.is_up() {
+            self.shared.connected.fetch_sub(1, Ordering::Relaxed);
+        }
+        // Dropping the socket takes it out of epoll.
+        connection.stream = None;
+        connection.pending = 0..0;
+        self.enter(slot, next);
+    }
+}

@@ -1,0 +1,124 @@
+//! What one thread counts while it drives: plain numbers of its own, merged when the window is over.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::ErrorKind;
+use super::window::Failure;
+
+/// Latencies are told apart to one part in a thousand.
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// Upper end of the histogram, at least; a longer timeout moves it.
+const HIGHEST_AT_LEAST: Duration = Duration::from_secs(60);
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Counts of one thread in one window.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) histogram: Histogram<u64>,
+    pub(super) latency_saturated: u64,
+    pub(super) requests_ok: u64,
+    pub(super) drained: u64,
+    pub(super) ok_per_second: Vec<u64>,
+    pub(super) errors: [u64; ErrorKind::ALL.len()],
+    pub(super) statuses: BTreeMap<u16, u64>,
+    pub(super) reconnects: u64,
+    pub(super) closed_by_server: u64,
+    pub(super) connections_lost: u64,
+    pub(super) framed_by_close: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_written: u64,
+    pub(super) bodies_checked: u64,
+    pub(super) in_flight_ns: u64,
+    pub(super) idle_ns: u64,
+    /// With the time it happened, so that the first of all threads can be told.
+    pub(super) first_failure: Option<(u64, Failure)>,
+    /// Known when the window is over.
+    pub(super) end: End,
+}
+
+/// What is known when the window is over.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    pub(super) window_ns: u64,
+    /// Until the end of the window, without the drain.
+    pub(super) bytes_read: u64,
+    pub(super) bytes_written: u64,
+    pub(super) cpu_ns: u64,
+    pub(super) wall_ns: u64,
+    pub(super) connections_open: usize,
+    pub(super) connections_never_served: usize,
+    pub(super) unfinished: u64,
+    pub(super) unfinished_oldest_ns: Option<u64>,
+    pub(super) ended_early: Option<String>,
+}
+
+impl Tally {
+    /// For windows whose requests take up to `timeout`.
+    pub(super) fn new(timeout: Duration) -> Self {
+        // A timeout is noticed late by a tick and by what a busy loop adds: twice is beyond both.
+        let highest = timeout.saturating_mul(2).max(HIGHEST_AT_LEAST);
+        let highest = u64::try_from(highest.as_nanos()).unwrap_or(u64::MAX);
+        let histogram = Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS)
+            .expect("a range from 1 ns to at least 60 s at 3 digits is one the histogram has");
+        Self {
+            histogram,
+            latency_saturated: 0,
+            requests_ok: 0,
+            drained: 0,
+            ok_per_second: Vec::new(),
+            errors: [0; ErrorKind::ALL.len()],
+            statuses: BTreeMap::new(),
+            reconnects: 0,
+            closed_by_server: 0,
+            connections_lost: 0,
+            framed_by_close: 0,
+            bytes_read: 0,
+            bytes_written: 0,
+            bodies_checked: 0,
+            in_flight_ns: 0,
+            idle_ns: 0,
+            first_failure: None,
+            end: End::default(),
+        }
+    }
+
+    /// A good reply inside the window, this long after its start.
+    #[inline]
+    pub(super) fn completed(&mut self, since_start_ns: u64, latency_ns: u64) {
+        self.requests_ok += 1;
+        let second = usize::try_from(since_start_ns / NS_PER_SECOND).unwrap_or(usize::MAX);
+        match self.ok_per_second.get_mut(second) {
+            Some(count) => *count += 1,
+            None => {
+                self.ok_per_second.resize(second + 1, 0);
+                self.ok_per_second[second] = 1;
+            }
+        }
+        self.record(latency_ns);
+    }
+
+    /// A good reply to a request of the window, after its end: no throughput, but a latency.
+    pub(super) fn completed_late(&mut self, latency_ns: u64) {
+        self.drained += 1;
+        self.record(latency_ns);
+    }
+
+    #[inline]
+    fn record(&mut self, latency_ns: u64) {
+        if latency_ns > self.histogram.high() {
+            self.latency_saturated += 1;
+        }
+        self.histogram.saturating_record(latency_ns);
+    }
+
+    pub(super) fn error(&mut self, kind: ErrorKind) {
+        self.errors[kind as usize] += 1;
+    }
+
+    pub(super) fn status(&mut self, status: u16) {
+        *self.statuses.entry(status).or_insert(0) += 1;
+    }
+}

@@ -1,0 +1,139 @@
+//! `http://host:port/path` → one literal address, the `host` header and the target, all of it as it was typed.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+
+const DEFAULT_PORT: u16 = 80;
+/// How long an address of several gets to accept; a name such as `localhost` may stand for two, with a server on one.
+const PROBE_LIMIT: Duration = Duration::from_secs(1);
+
+/// The address to connect to, the value of the `host` header and the request target (path and query, verbatim).
+/// Where a name has several addresses, the first one that accepts a connection is taken, so that everything later
+/// speaks to the same one.
+///
+/// # Errors
+/// Where the URL is not plain `http`, or its name has no address.
+pub fn resolve(url: &str) -> anyhow::Result<(SocketAddr, String, String)> {
+    let parts = split(url)?;
+    let addresses: Vec<SocketAddr> = match parts.name.parse::<IpAddr>() {
+        Ok(address) => vec![SocketAddr::new(address, parts.port)],
+        Err(_) => (parts.name, parts.port)
+            .to_socket_addrs()
+            .with_context(|| format!("failed to resolve {:?} of {url}: check the name", parts.name))?
+            .collect(),
+    };
+    let Some(&first) = addresses.first() else { bail!("{:?} of {url} has no address: check the name", parts.name) };
+    let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PROBE_LIMIT).is_ok();
+    let address = if addresses.len() == 1 { first } else { addresses.iter().find(accepts).copied().unwrap_or(first) };
+    Ok((address, parts.host.to_owned(), parts.target))
+}
+
+#[derive(Debug)]
+struct Parts<'a> {
+    /// Without brackets.
+    name: &'a str,
+    port: u16,
+    /// As typed.
+    host: &'a str,
+    target: String,
+}
+
+fn split(url: &str) -> anyhow::Result<Parts<'_>> {
+    let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
+    ensure!(
+        !lower.starts_with("https://"),
+        "{url} is https, the driver speaks plain http: measure behind the TLS proxy"
+    );
+    let Some(rest) = lower.starts_with("http://").then(|| &url[7..]) else {
+        bail!("{url:?} is not an http URL: write http://host:port/path");
+    };
+    let (host, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    ensure!(!target.contains('#'), "{url} has a fragment, which is never sent: leave out everything from #");
+    ensure!(!host.contains('@'), "{url} has a user name: send an authorization header instead");
+    let (name, port) = split_host(host).with_context(|| format!("failed to read the host of {url}"))?;
+    let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+    Ok(Parts { name, port, host, target })
+}
+
+/// `[::1]:80`, `name:80`, `name` → name or address, and port.
+fn split_host(host: &str) -> anyhow::Result<(&str, u16)> {
+    let (name, port) = if let Some(rest) = host.strip_prefix('[') {
+        let Some((name, port)) = rest.split_once(']') else { bail!("{host:?} has no closing bracket: write [::1]:80") };
+        ensure!(name.parse::<Ipv6Addr>().is_ok(), "{name:?} is not an IPv6 address");
+        (name, port)
+    } else {
+        ensure!(host.matches(':').count() <= 1, "{host:?} is an IPv6 address without brackets: write [::1]:80");
+        host.split_at(host.find(':').unwrap_or(host.len()))
+    };
+    ensure!(!name.is_empty(), "there is no host name: write http://host:port/path");
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => DEFAULT_PORT,
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
+            .parse()
+            .ok()
+            .filter(|&port| port != 0)
+            .with_context(|| format!("port {digits:?} is not 1 to 65535"))?,
+        _ => bail!("{port:?} is not a port: write a colon and a number"),
+    };
+    Ok((name, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(url: &str) -> (String, String, String) {
+        let (address, host, target) = resolve(url).unwrap();
+        (address.to_string(), host, target)
+    }
+
+    fn strings(address: &str, host: &str, target: &str) -> (String, String, String) {
+        (address.to_owned(), host.to_owned(), target.to_owned())
+    }
+
+    #[test]
+    fn literal_addresses_are_taken_as_typed() {
+        assert_eq!(resolved("http://127.0.0.1:3000/a"), strings("127.0.0.1:3000", "127.0.0.1:3000", "/a"));
+        assert_eq!(resolved("HTTP://127.0.0.1"), strings("127.0.0.1:80", "127.0.0.1", "/"));
+        assert_eq!(resolved("http://[::1]:8080/x?y"), strings("[::1]:8080", "[::1]:8080", "/x?y"));
+        assert_eq!(resolved("http://127.0.0.1:1?q=1"), strings("127.0.0.1:1", "127.0.0.1:1", "/?q=1"));
+    }
+
+    #[test]
+    fn the_path_is_sent_verbatim() {
+        assert_eq!(resolved("http://127.0.0.1:1/a/%2E./../b//c?d=%zz").2, "/a/%2E./../b//c?d=%zz");
+    }
+
+    #[test]
+    fn a_name_becomes_the_address_that_accepts() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let url = format!("http://localhost:{}/", address.port());
+        assert_eq!(resolved(&url), strings(&address.to_string(), &format!("localhost:{}", address.port()), "/"));
+    }
+
+    #[test]
+    fn other_urls_are_refused_with_a_remedy() {
+        for (url, says) in [
+            ("https://127.0.0.1/", "plain http"),
+            ("127.0.0.1:3000", "write http://"),
+            ("ftp://127.0.0.1", "write http://"),
+            ("http://127.0.0.1/#x", "fragment"),
+            ("http://u:p@127.0.0.1/", "authorization"),
+            ("http://::1/", "brackets"),
+            ("http://[::1/", "closing bracket"),
+            ("http://[x]:1/", "IPv6"),
+            ("http:///x", "host name"),
+            ("http://a:b/", "not a port"),
+            ("http://a:/", "1 to 65535"),
+            ("http://a:0/", "1 to 65535"),
+            ("http://a:65536/", "1 to 65535"),
+            ("http://[::1]80/", "not a port"),
+        ] {
+            let error = format!("{:#}", resolve(url).unwrap_err());
+            assert!(error.contains(says), "{url}: {error}");
+        }
+    }
+}

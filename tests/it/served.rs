@@ -1,0 +1,67 @@
+//! The reference server as a child process.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support;
+use crate::wire::Wire;
+
+/// A running `headroom serve`; killed when dropped.
+pub struct Served {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+/// The command on a free port, with a clean environment.
+pub fn command(database_url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(support::headroom());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", database_url]).args(arguments);
+    command.env_remove("DATABASE_URL").env_remove("JWT_SECRET").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+impl Served {
+    /// Starts the server and waits for its address.
+    pub fn start(database_url: &str, arguments: &[&str]) -> Self {
+        let mut child = command(database_url, arguments).spawn().expect("the binary runs");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("readable");
+        let address = line.trim().strip_prefix("listening on http://").map(|text| text.parse().expect("an address"));
+        let Some(address) = address else {
+            let mut stderr = String::new();
+            let _ = child.stderr.take().expect("piped").read_to_string(&mut stderr);
+            panic!("the server did not start: {line}{stderr}");
+        };
+        Self { child, address }
+    }
+
+    pub fn wire(&self) -> Wire {
+        Wire::connect(self.address)
+    }
+
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a pid")
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).expect("it runs");
+    }
+
+    /// Waits for the end and gives status and stderr.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let mut stderr = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("readable");
+        (self.child.wait().expect("it ends"), stderr)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,104 @@
+//! HTTP as bytes on a socket, so that nothing a library would tidy up goes unseen.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longest wait for any single read in a test.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// One connection.
+pub struct Wire {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+/// A reply as it came.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// Status line and header lines, without the blank one.
+    pub head: String,
+    pub body: String,
+}
+
+impl Reply {
+    /// The value of a header, by its lower-case name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+impl Wire {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
+        Self { stream, read: Vec::new() }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).expect("the server reads");
+    }
+
+    /// Sends what it can; a server that has answered and closed is fine.
+    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// A request without body on this connection, and its reply.
+    pub fn get(&mut self, target: &str) -> Reply {
+        self.send(format!("GET {target} HTTP/1.1\r\nhost: test\r\n\r\n"));
+        self.reply()
+    }
+
+    /// A JSON body on this connection, and its reply.
+    pub fn post(&mut self, target: &str, body: &str) -> Reply {
+        self.send(format!(
+            "POST {target} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        self.reply()
+    }
+
+    /// The next reply, framed by its content-length.
+    pub fn reply(&mut self) -> Reply {
+        let head_end = loop {
+            if let Some(at) = self.read.windows(4).position(|w| w == b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(self.fill() > 0, "closed before a reply: {:?}", String::from_utf8_lossy(&self.read));
+        };
+        let head = String::from_utf8(self.read[..head_end - 4].to_vec()).expect("an ASCII head");
+        self.read.drain(..head_end);
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        let mut reply = Reply { status, head, body: String::new() };
+        if status >= 200 {
+            let length: usize = reply.header("content-length").map_or(0, |value| value.parse().expect("a length"));
+            while self.read.len() < length {
+                assert!(self.fill() > 0, "closed inside a body");
+            }
+            reply.body = String::from_utf8(self.read.drain(..length).collect()).expect("UTF-8");
+        }
+        reply
+    }
+
+    /// True when the server closes the connection without sending anything more.
+    pub fn closed(&mut self) -> bool {
+        self.read.is_empty() && self.fill() == 0
+    }
+
+    fn fill(&mut self) -> usize {
+        let mut piece = [0; 16 * 1024];
+        let count = match self.stream.read(&mut piece) {
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+            Err(error) => panic!("no answer in {DEADLINE:?}: {error}"),
+        };
+        self.read.extend_from_slice(&piece[..count]);
+        count
+    }
+}
