@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 
 use headroom::interrupt::Interrupt;
 use headroom::postgres::{Cluster, Database, StopOutcome, stop, url};
@@ -44,6 +45,11 @@ fn stopping_does_not_wait_for_sessions() {
     drop(idle);
 }
 
+/// Reads until nobody holds the other side: a postmaster that had inherited it would.
+fn drained(mut stream: impl Read + Send + 'static) -> JoinHandle<()> {
+    std::thread::spawn(move || drop(std::io::copy(&mut stream, &mut std::io::sink())))
+}
+
 #[test]
 fn a_kept_cluster_outlives_its_starter_and_holds_none_of_its_streams() {
     let home = Home::take();
@@ -51,13 +57,13 @@ fn a_kept_cluster_outlives_its_starter_and_holds_none_of_its_streams() {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
     });
     let said = starter.said();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    // Ends only when nobody holds the other side: a postmaster that had inherited it would.
-    starter.child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
-    starter.child.stderr.take().unwrap().read_to_end(&mut err).unwrap();
+    let ends = [drained(starter.child.stdout.take().unwrap()), drained(starter.child.stderr.take().unwrap())];
+    poll(LONG, "the end of its streams", || ends.iter().all(JoinHandle::is_finished).then_some(()));
     assert!(starter.ended().success());
     assert_eq!(url(home.path()).unwrap(), said);
     let pid = postmaster(home.path());
+    let stat = procfs::process::Process::new(pid).unwrap().stat().unwrap();
+    assert_eq!(stat.pgrp, pid, "Ctrl-C at its starter's terminal does not reach it");
 
     // A user that comes and goes does not end it either.
     let user = home.acquire();

@@ -84,7 +84,7 @@ fn starts_well_under(umask: &str, locale: Option<&str>) {
     );
     assert_eq!(settings, "C UTF8");
 
-    let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+    let mode = |path: &Path| path.metadata().expect("it is there").mode() & 0o777;
     let data = pgdata(&home);
     assert_eq!(mode(&data), 0o700);
     assert_eq!(mode(&home) & 0o066, 0, "nobody else lists or changes it");
