@@ -50,15 +50,36 @@ pub fn prepare(options: &Options, progress: &dyn Progress, interrupt: &Interrupt
         postgres::prepare(url, progress, interrupt)?;
         return Ok(Environment { bench, home, cluster: None, database_url: url.clone() });
     }
-    let cluster = ClusterOptions {
-        home: home.clone(),
-        binaries: options.postgres_bin.clone(),
-        pinned: peer::pinned_postgres(&bench),
-        keep: false,
-    };
+    let cluster = private_cluster(options, &bench, false);
     let cluster = Cluster::acquire(&cluster, progress, interrupt)?;
     let database_url = cluster.url().to_owned();
     Ok(Environment { bench, home, cluster: Some(cluster), database_url })
+}
+
+/// How the private cluster is to be started by a command that measures nothing: without npm, the system's Postgres will do.
+pub fn cluster_options(
+    options: &Options,
+    keep: bool,
+    progress: &dyn Progress,
+    interrupt: &Interrupt,
+) -> anyhow::Result<ClusterOptions> {
+    let bench = bench_folder(options.bench.as_deref())?;
+    if options.postgres_bin.is_none() {
+        if let Err(error) = peer::install(&bench, progress, interrupt) {
+            interrupt.check()?;
+            progress.note(&format!("the pinned Postgres is not here, looking for another: {error:#}"));
+        }
+    }
+    Ok(private_cluster(options, &bench, keep))
+}
+
+fn private_cluster(options: &Options, bench: &Path, keep: bool) -> ClusterOptions {
+    ClusterOptions {
+        home: state_folder(),
+        binaries: options.postgres_bin.clone(),
+        pinned: peer::pinned_postgres(bench),
+        keep,
+    }
 }
 
 /// The folder with `peers.toml`: the one asked for; else found upwards from the current folder; else the checkout this

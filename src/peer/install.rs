@@ -57,6 +57,12 @@ pub fn install(bench: &Path, progress: &dyn Progress, interrupt: &Interrupt) -> 
     fs::write(stamp_path(&peers), stamp).context("cannot mark the peers as installed")
 }
 
+/// Whether what is installed is what the lockfile says.
+pub fn is_up_to_date(bench: &Path) -> bool {
+    let peers = peers(bench);
+    stamp_of(&peers).is_ok_and(|stamp| is_installed(&peers, &stamp))
+}
+
 /// Runs the entry's `build`, where it has one.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ mod tool;
 mod versions;
 
 pub use catalogue::{Catalogue, Class, Cores, Spec, VersionSource};
-pub use install::{build, install, pinned_postgres};
+pub use install::{build, install, is_up_to_date, pinned_postgres};
 pub use lease::sweep;
 pub use running::{Launch, Running};
 pub use versions::versions;

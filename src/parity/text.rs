@@ -1,0 +1,131 @@
+//! A verdict as text for a terminal: what failed first, then one line that sums up. Pure.
+
+use std::fmt::Write as _;
+
+use super::{Level, Outcome, Verdict};
+
+/// Checks named of a failure that many share.
+const NAMED: usize = 3;
+
+/// Failures first, in the order they were met; with `verbose` every other check after them; one summary line last.
+pub fn text(verdict: &Verdict, verbose: bool) -> String {
+    let mut text = String::new();
+    let mut told: Vec<&str> = Vec::new();
+    for outcome in &verdict.outcomes {
+        let Some(failure) = outcome.failure.as_deref().filter(|failure| !told.contains(failure)) else { continue };
+        // Only what was not run shares its text: once is enough for all of them.
+        let alike: Vec<&Outcome> = verdict.outcomes.iter().filter(|other| other.failure == outcome.failure).collect();
+        told.push(failure);
+        if alike.len() == 1 || verbose {
+            alike.iter().for_each(|outcome| entry(&mut text, "FAILED", outcome, Some(failure)));
+        } else {
+            let named = alike.iter().take(NAMED).map(|outcome| outcome.id.as_str()).collect::<Vec<_>>().join(", ");
+            let more = alike.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let _ = writeln!(text, "FAILED  {} checks {failure}\n        {named}{more}", alike.len());
+        }
+    }
+    if verbose {
+        for outcome in verdict.outcomes.iter().filter(|outcome| outcome.failure.is_none()) {
+            let word = if outcome.skipped.is_some() { "skipped" } else { "passed" };
+            entry(&mut text, word, outcome, outcome.skipped.as_deref());
+        }
+    }
+    text.push_str(&summary(verdict));
+    text.push('\n');
+    text
+}
+
+/// `78 of 78 core checks passed, 41 of 45 strict`, and what else a reader must know.
+pub fn summary(verdict: &Verdict) -> String {
+    let (core, strict) = (verdict.count(Level::Core), verdict.count(Level::Strict));
+    let mut line = format!(
+        "{} of {} core checks passed, {} of {} strict",
+        core.passed,
+        core.passed + core.failed,
+        strict.passed,
+        strict.passed + strict.failed
+    );
+    let skipped = core.skipped + strict.skipped;
+    if skipped > 0 {
+        let _ = write!(line, ", {skipped} skipped");
+    }
+    let _ = write!(line, "; seed {}", verdict.seed);
+    if verdict.orders_stored > 0 {
+        let _ = write!(line, ", {} orders stored", verdict.orders_stored);
+    }
+    line
+}
+
+fn entry(text: &mut String, word: &str, outcome: &Outcome, detail: Option<&str>) {
+    let level = match outcome.level {
+        Level::Core => "core",
+        Level::Strict => "strict",
+    };
+    let _ = writeln!(text, "{word:<7} {level:<6} {}: {}", outcome.id, outcome.proves);
+    if let Some(detail) = detail {
+        let _ = writeln!(text, "        {detail}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(id: &str, level: Level, failure: Option<&str>, skipped: Option<&str>) -> Outcome {
+        let proves = format!("what {id} proves");
+        Outcome {
+            id: id.to_owned(),
+            level,
+            proves,
+            failure: failure.map(str::to_owned),
+            skipped: skipped.map(str::to_owned),
+        }
+    }
+
+    fn mixed() -> Verdict {
+        Verdict {
+            seed: 7,
+            orders_stored: 31,
+            outcomes: vec![
+                outcome("health-body-differs", Level::Core, None, None),
+                outcome(
+                    "user-accepts-zero",
+                    Level::Core,
+                    Some(r#"expected status 422, got 404 with {"error":"not found"}; sent GET /users/0"#),
+                    None,
+                ),
+                outcome("order-not-stored-as-answered", Level::Core, None, Some("the database is not known")),
+                outcome("user-accepts-leading-zero", Level::Strict, None, None),
+                outcome("health-other-case-answered", Level::Strict, Some("expected status 404, got 200"), None),
+            ],
+        }
+    }
+
+    #[test]
+    fn failures_come_first_and_a_summary_last() {
+        insta::assert_snapshot!("verdict_short", text(&mixed(), false));
+    }
+
+    #[test]
+    fn verbose_names_every_check() {
+        insta::assert_snapshot!("verdict_verbose", text(&mixed(), true));
+    }
+
+    #[test]
+    fn what_was_not_run_is_told_once() {
+        let mut verdict = mixed();
+        for id in ["order-a", "order-b", "order-c", "order-d", "order-e"] {
+            verdict.outcomes.push(outcome(id, Level::Core, Some("not run: the server stopped answering"), None));
+        }
+        insta::assert_snapshot!("verdict_not_run", text(&verdict, false));
+    }
+
+    #[test]
+    fn a_clean_verdict_is_one_line() {
+        let mut verdict = mixed();
+        verdict.outcomes.retain(|outcome| outcome.failure.is_none() && outcome.skipped.is_none());
+        verdict.orders_stored = 0;
+        assert_eq!(text(&verdict, false), "1 of 1 core checks passed, 1 of 1 strict; seed 7\n");
+    }
+}

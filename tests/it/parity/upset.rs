@@ -1,0 +1,196 @@
+//! Servers that hang, trickle, end or speak another protocol: the gate says so within its time, and stops.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use headroom::interrupt::Interrupt;
+use headroom::parity::{self, Scope, Verdict};
+
+use super::options;
+
+/// For one reply: short, since these servers use all of it.
+const TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A server that treats every connection in one way until it is dropped.
+struct Upset {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    accepted: Arc<AtomicUsize>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Upset {
+    fn start(treat: fn(TcpStream, &AtomicBool)) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, accepted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&accepted));
+        let acceptor = std::thread::spawn(move || {
+            let mut connections = Vec::new();
+            for stream in listener.incoming() {
+                if stopped.load(Ordering::Acquire) {
+                    break;
+                }
+                counted.fetch_add(1, Ordering::Relaxed);
+                let (stream, stopped) = (stream.unwrap(), Arc::clone(&stopped));
+                connections.push(std::thread::spawn(move || treat(stream, &stopped)));
+            }
+            connections.into_iter().for_each(|connection| connection.join().unwrap());
+        });
+        Self { address, stop, accepted, acceptor: Some(acceptor) }
+    }
+
+    fn verdict(&self) -> Verdict {
+        let options = parity::Options { timeout: TIMEOUT, ..options(self.address) };
+        parity::run_scope(options, Scope { seed: 1, strict: true }, &Interrupt::default()).unwrap()
+    }
+}
+
+impl Drop for Upset {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let _ = TcpStream::connect(self.address);
+        self.acceptor.take().unwrap().join().unwrap();
+    }
+}
+
+/// Reads until the request's head is there; false once the client has gone.
+fn read_head(stream: &mut TcpStream) -> bool {
+    let (mut head, mut piece) = (Vec::new(), [0; 4096]);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        // What has been looked through is dropped, but for the start of an end.
+        head.drain(..head.len().saturating_sub(3));
+        match stream.read(&mut piece) {
+            Ok(0) | Err(_) => return false,
+            Ok(read) => head.extend_from_slice(&piece[..read]),
+        }
+    }
+    true
+}
+
+/// The first failure says `what`, the fourth and every later one that the rest was not run.
+fn assert_given_up(verdict: &Verdict, what: &str) {
+    let failures: Vec<&str> = verdict.outcomes.iter().map(|outcome| outcome.failure.as_deref().unwrap()).collect();
+    assert!(failures[0].contains(what) && failures[0].contains("sent GET /health"), "{}", failures[0]);
+    assert!(failures[3..].iter().all(|failure| *failure == "not run: the server stopped answering"), "{failures:#?}");
+    assert!(!verdict.passed());
+    let text = parity::text(verdict, false);
+    assert!(text.lines().count() < 12, "{text}");
+}
+
+#[test]
+fn a_server_that_hangs_is_given_up() {
+    let server = Upset::start(|mut stream, _| while read_head(&mut stream) {});
+    assert_given_up(&server.verdict(), "no whole reply within 200 ms: 0 bytes came");
+}
+
+#[test]
+fn a_server_that_trickles_is_given_up() {
+    let server = Upset::start(|mut stream, stop| {
+        if !read_head(&mut stream) || stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n").is_err() {
+            return;
+        }
+        while !stop.load(Ordering::Acquire) && stream.write_all(b"x").is_ok() {
+            // The pace is what is tested; the end is the client's.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    assert_given_up(&server.verdict(), "the body is not complete");
+}
+
+#[test]
+fn a_server_that_closes_is_given_up() {
+    let server = Upset::start(|mut stream, _| {
+        read_head(&mut stream);
+    });
+    assert_given_up(&server.verdict(), "closed the connection without a reply");
+}
+
+#[test]
+fn a_reply_cut_short_is_told_from_a_whole_one() {
+    let server = Upset::start(|mut stream, _| {
+        if read_head(&mut stream) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"status\":");
+        }
+    });
+    assert_given_up(&server.verdict(), "closed the connection after 49 bytes, within the body");
+}
+
+#[test]
+fn another_protocol_is_given_up() {
+    let server = Upset::start(|mut stream, _| {
+        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n");
+        read_head(&mut stream);
+    });
+    assert_given_up(&server.verdict(), "a head that is not HTTP");
+}
+
+#[test]
+fn a_reply_without_end_is_given_up() {
+    let server = Upset::start(|mut stream, _| {
+        if read_head(&mut stream) && stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_ok()
+        {
+            let chunk = [b"fff0\r\n".as_slice(), &[b'x'; 0xfff0], b"\r\n"].concat();
+            while stream.write_all(&chunk).is_ok() {}
+        }
+    });
+    assert_given_up(&server.verdict(), "");
+}
+
+#[test]
+fn a_server_that_answers_everything_alike_fails_and_gets_no_order() {
+    let server = Upset::start(|mut stream, _| {
+        while read_head(&mut stream) {
+            let body = "{\"status\":\"ok\"}";
+            let reply =
+                format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{body}");
+            if stream.write_all(reply.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let verdict = server.verdict();
+    assert!(!verdict.passed());
+    let of = |id: &str| verdict.outcomes.iter().find(|outcome| outcome.id == id).unwrap().failure.clone();
+    assert_eq!(of("health-body-differs"), None);
+    assert!(of("user-row-differs").unwrap().contains("first difference at byte 2"));
+    for outcome in verdict.outcomes.iter().filter(|outcome| outcome.id.starts_with("order-")) {
+        let failure = outcome.failure.as_deref().unwrap();
+        assert!(
+            failure.starts_with("not run: the reads did not prove") && failure.contains("--allow-writes"),
+            "{failure}"
+        );
+    }
+    assert_eq!(verdict.orders_stored, 0);
+}
+
+#[test]
+fn nobody_listening_is_an_error_with_a_remedy() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = parity::run(options(address), &Interrupt::default()).unwrap_err().to_string();
+    assert!(error.contains(&format!("no connection to {address}: connection refused")), "{error}");
+    assert!(error.contains("start the server"), "{error}");
+}
+
+#[test]
+fn the_server_is_asked_once_more_before_it_is_given_up() {
+    // Whoever sends a second request on a connection gets no answer; a new connection always does.
+    let server = Upset::start(|mut stream, _| {
+        if read_head(&mut stream) {
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+        }
+        while read_head(&mut stream) {}
+    });
+    let options = parity::Options { timeout: Duration::from_millis(20), ..options(server.address) };
+    let verdict = parity::run_scope(options, Scope { seed: 1, strict: false }, &Interrupt::default()).unwrap();
+    let last = verdict.outcomes.last().unwrap().failure.as_deref();
+    assert_ne!(last, Some("not run: the server stopped answering"), "{}", parity::text(&verdict, false));
+    assert!(server.accepted.load(Ordering::Relaxed) > 3);
+}
