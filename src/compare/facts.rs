@@ -32,6 +32,7 @@ pub(super) fn describe(
         resumed_at: Vec::new(),
         headroom_version: env!("CARGO_PKG_VERSION").to_owned(),
         git_commit: git_commit(&environment.bench),
+        debug_build: cfg!(debug_assertions),
         settings,
         servers: specs.iter().map(|spec| server(spec, &environment.bench)).collect::<anyhow::Result<_>>()?,
         host: serde_json::to_value(host::Facts::read()).context("the host's facts cannot be turned into JSON")?,

@@ -94,6 +94,9 @@ fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &I
         let plan = Plan::of(&now.settings, &names);
         (Writer::create(&dir, &now)?, now, plan, Attempts::default())
     };
+    if run.debug_build {
+        progress.note("this is a debug build: its native rows are no ceiling, measure with `cargo run --release`");
+    }
     progress.note(&format!("measuring {} cells into {}", plan.cells(), dir.display()));
     let mut session = Session::new(&environment, specs, run, writer, database, attempts, progress, interrupt)?;
     let outcome = session.measure(&plan);

@@ -20,6 +20,8 @@ pub struct Run {
     pub headroom_version: String,
     /// Commit of the checkout, `+changes` after it where the work tree differs. `None` where there is no git.
     pub git_commit: Option<String>,
+    /// The program, and with it the native rows, was built without optimisation: no ceiling.
+    pub debug_build: bool,
     /// How long, how often, over which limits.
     pub settings: Settings,
     /// In the order asked for, which is the order of every table.

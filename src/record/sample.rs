@@ -63,6 +63,7 @@ pub(crate) fn run(servers: Vec<Server>, routes: &[&str], profile: &str, rounds: 
         resumed_at: Vec::new(),
         headroom_version: "0.1.0".to_owned(),
         git_commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        debug_build: false,
         gates: servers.iter().map(|server| (server.name.clone(), passed.clone())).collect(),
         settings: Settings {
             profile: profile.to_owned(),

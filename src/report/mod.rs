@@ -47,11 +47,14 @@ pub fn markdown(record: &Record) -> String {
 fn compose(record: &Record) -> Document {
     let mut document = Document::default();
     facts::opening(record, &mut document);
+    trouble::debug_build(record, &mut document);
+    trouble::busy_host(record, &mut document);
     trouble::loud(record, &mut document);
     overview::write(record, &mut document);
     steps::write(record, &mut document);
     routes::write(record, &mut document);
     trouble::failed_servers(record, &mut document);
+    trouble::uncounted(record, &mut document);
     trouble::invalid_windows(record, &mut document);
     facts::servers(record, &mut document);
     facts::conditions(record, &mut document);

@@ -21,6 +21,10 @@ fn section(record: &Record, route: &str, connections: u32, document: &mut Docume
     let mut rounds = Table { columns: rounds_columns(), rows: Vec::new() };
     for cores in [Cores::One, Cores::All] {
         // A server without any window has its line in the overview; here it would only repeat itself.
+        // So does a route on which nothing counts.
+        if !record.windows.iter().any(|w| w.valid && w.route == route && w.connections == connections) {
+            continue;
+        }
         let shown = |s: &&Server| s.cores == cores && record.windows.iter().any(|w| w.server == s.name);
         for server in record.run.servers.iter().filter(shown) {
             let cell = Cell::of(record, &server.name, route, connections);

@@ -47,7 +47,8 @@ fn ten_rounds() -> Record {
             windows.push(window(server, "user", round, rates[3] * noise));
         }
     }
-    record(run(servers(), &["health", "user"], "standard", 10), windows, Vec::new())
+    let lives = (1..=10).map(|round| life("native", round, round)).collect();
+    record(run(servers(), &["health", "user"], "standard", 10), windows, lives)
 }
 
 fn edit<'a>(record: &'a mut Record, server: &str, route: &str) -> &'a mut Window {
@@ -140,6 +141,38 @@ fn a_peer_ahead_of_us_is_said_loudly() {
           this is a bug in our server until shown otherwise"]
     );
     assert!(!terminal(&one_round(), Look::default()).contains("!!"));
+}
+
+#[test]
+fn windows_whose_statements_nobody_counted_are_named() {
+    let mut record = ten_rounds();
+    record.lives.remove(3);
+    record.lives[0].transactions = None;
+    let text = terminal(&record, Look { width: 500, colour: false });
+    assert!(text.contains("open, for: elysia-bun round 1, elysia-bun-sql round 1, "), "{text}");
+    assert!(text.contains("native-sqlx round 4.") && !text.contains("express-node round 2"), "{text}");
+}
+
+#[test]
+fn a_debug_build_is_said_loudly() {
+    let mut record = one_round();
+    record.run.debug_build = true;
+    assert!(terminal(&record, Look::default()).contains("!! headroom was a debug build"));
+}
+
+#[test]
+fn a_busy_host_is_named_before_the_empty_tables() {
+    let mut record = one_round();
+    let all = record.windows.len();
+    for window in record.windows.iter_mut().take(all / 2 + 1) {
+        void(window, "foreign_cpu", "60.0 % of the host went to other processes, at most 5.0 % may");
+    }
+    let text = terminal(&record, Look { width: 500, colour: false });
+    assert!(text.contains("!! 22 of 42 windows are void because others used"), "{text}");
+    void(edit(&mut record, "express-node", "cpu"), "checkpoint", "1");
+    record.windows.iter_mut().take(2).for_each(|window| window.valid = true);
+    record.windows.iter_mut().take(2).for_each(|window| window.invalid_reasons.clear());
+    assert!(!terminal(&record, Look::default()).contains("!!"));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What went wrong, said where nobody overlooks it: rows that beat us, servers that failed, windows that do not count.
 
+use std::collections::BTreeSet;
+
 use super::document::{Column, Document, Table};
 use super::figures::{Cell, base_of, headroom};
-use super::number::ratio;
+use super::number::{NONE, rate, ratio};
 use crate::record::{Gate, Record, Server, Stage, Window};
 
 /// A peer ahead of the native row is a fault of ours until shown otherwise.
@@ -27,6 +29,30 @@ pub(super) fn loud(record: &Record, document: &mut Document) {
                 ));
             }
         }
+    }
+}
+
+/// An unoptimised ceiling is none.
+pub(super) fn debug_build(record: &Record, document: &mut Document) {
+    if record.run.debug_build {
+        document.loud(
+            "headroom was a debug build: its native rows are no ceiling, and no ratio below means anything; \
+             measure with `cargo run --release`",
+        );
+    }
+}
+
+/// Where the host leaves little to look at, the reader is told what to do about it before the empty tables.
+pub(super) fn busy_host(record: &Record, document: &mut Document) {
+    let is_disturbed =
+        |window: &&Window| window.invalid_reasons.iter().any(|r| r.name == "foreign_cpu" || r.name == "steal");
+    let disturbed = record.windows.iter().filter(is_disturbed).count();
+    if disturbed * 2 > record.windows.len() {
+        document.loud(format!(
+            "{disturbed} of {} windows are void because others used this host's CPUs: end other programs and measure again, \
+             or accept the disturbance with --max-foreign-cpu or --max-steal",
+            record.windows.len()
+        ));
     }
 }
 
@@ -71,6 +97,27 @@ pub(super) fn failed_servers(record: &Record, document: &mut Document) {
     }
 }
 
+/// Windows whose statements nobody counted: valid by every other rule, and the reader should know.
+pub(super) fn uncounted(record: &Record, document: &mut Document) {
+    let counted = |window: &&Window| {
+        let life = record.lives.iter().find(|life| life.life == window.life);
+        life.is_some_and(|life| life.transactions.is_some() || life.database_requests_ok == 0)
+    };
+    let uncounted: BTreeSet<(u32, &str)> = record
+        .windows
+        .iter()
+        .filter(|window| window.valid && !counted(window))
+        .map(|window| (window.round, window.server.as_str()))
+        .collect();
+    if !uncounted.is_empty() {
+        let names: Vec<String> = uncounted.iter().map(|(round, server)| format!("{server} round {round}")).collect();
+        document.paragraph(format!(
+            "Statements were not counted, because the run was killed or other sessions were open, for: {}.",
+            names.join(", ")
+        ));
+    }
+}
+
 /// Every one of them, those measured again included.
 pub(super) fn invalid_windows(record: &Record, document: &mut Document) {
     let invalid: Vec<&Window> = record.windows.iter().filter(|window| !window.valid).collect();
@@ -89,6 +136,7 @@ pub(super) fn invalid_windows(record: &Record, document: &mut Document) {
         Column::number("connections"),
         Column::number("round"),
         Column::number("attempt"),
+        Column::number("requests/s"),
         Column::text("reasons"),
     ];
     let row = |window: &&Window| {
@@ -98,6 +146,7 @@ pub(super) fn invalid_windows(record: &Record, document: &mut Document) {
             window.connections.to_string(),
             window.round.to_string(),
             window.attempt.to_string(),
+            window.requests_per_s.map_or_else(|| NONE.to_owned(), rate),
             reasons(window),
         ]
     };
