@@ -2,6 +2,7 @@
 //!
 //! [`document`](self) decides what is said, once; `terminal` and `markdown` only decide how it looks.
 
+mod costs;
 mod document;
 mod facts;
 mod figures;
@@ -34,23 +35,18 @@ impl Default for Look {
     }
 }
 
-/// The report for a terminal.
+/// The first look, for a terminal: what came out, where the CPU went, what went wrong. The rest is in the Markdown report.
 pub fn terminal(record: &Record, look: Look) -> String {
-    terminal::render(&compose(record), look)
-}
-
-/// The report as Markdown, with every column.
-pub fn markdown(record: &Record) -> String {
-    markdown::render(&compose(record))
-}
-
-fn compose(record: &Record) -> Document {
     let mut document = Document::default();
-    facts::opening(record, &mut document);
-    trouble::debug_build(record, &mut document);
-    trouble::busy_host(record, &mut document);
-    trouble::loud(record, &mut document);
-    overview::write(record, &mut document);
+    findings(record, &mut document);
+    trouble::failed_servers(record, &mut document);
+    terminal::render(&document, look)
+}
+
+/// The whole report, as Markdown.
+pub fn markdown(record: &Record) -> String {
+    let mut document = Document::default();
+    findings(record, &mut document);
     steps::write(record, &mut document);
     routes::write(record, &mut document);
     trouble::failed_servers(record, &mut document);
@@ -59,5 +55,14 @@ fn compose(record: &Record) -> Document {
     facts::servers(record, &mut document);
     facts::conditions(record, &mut document);
     words::write(record, &mut document);
-    document
+    markdown::render(&document)
+}
+
+fn findings(record: &Record, document: &mut Document) {
+    facts::opening(record, document);
+    trouble::debug_build(record, document);
+    trouble::busy_host(record, document);
+    trouble::loud(record, document);
+    overview::write(record, document);
+    costs::write(record, document);
 }

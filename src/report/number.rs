@@ -23,6 +23,11 @@ pub(super) fn us(ns: f64) -> String {
     significant(ns / 1e3, 1)
 }
 
+/// Whole microseconds from nanoseconds.
+pub(super) fn whole_us(ns: f64) -> String {
+    grouped(ns / 1e3)
+}
+
 /// Mebibytes from bytes.
 pub(super) fn mib(bytes: f64) -> String {
     significant(bytes / f64::from(1 << 20), 1)

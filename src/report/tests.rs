@@ -148,7 +148,7 @@ fn windows_whose_statements_nobody_counted_are_named() {
     let mut record = ten_rounds();
     record.lives.remove(3);
     record.lives[0].transactions = None;
-    let text = terminal(&record, Look { width: 500, colour: false });
+    let text = markdown(&record);
     assert!(text.contains("open, for: elysia-bun round 1, elysia-bun-sql round 1, "), "{text}");
     assert!(text.contains("native-sqlx round 4.") && !text.contains("express-node round 2"), "{text}");
 }
