@@ -10,7 +10,7 @@ use headroom::host::ProcessId;
 use headroom::interrupt::Interrupt;
 use headroom::peer::{Launch, Running, sweep};
 
-use super::servers::{actor, answer, launch, living_in, poll, spec};
+use super::servers::{Ending, actor, answer, launch, living_in, poll, spec};
 
 /// A `family`: the server, its shell, and five sleeps of which two hang on a shell of their own.
 const FAMILY: usize = 7;
@@ -149,14 +149,12 @@ fn death_is_seen_and_explained() {
 #[test]
 fn stop_ends_the_whole_family() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut foreign = Command::new("sleep").arg("300").current_dir(other.path()).spawn().unwrap();
+    let mut foreign = Ending(Command::new("sleep").arg("300").current_dir(other.path()).spawn().unwrap());
     let running = start(folder.path(), "family").unwrap();
     poll("the start of the family", || (living_in(folder.path()).len() == FAMILY).then_some(()));
     running.stop().unwrap();
     assert_eq!(living_in(folder.path()), Vec::<i32>::new());
-    assert!(foreign.try_wait().unwrap().is_none(), "a process of somebody else was ended");
-    foreign.kill().unwrap();
-    foreign.wait().unwrap();
+    assert!(foreign.0.try_wait().unwrap().is_none(), "a process of somebody else was ended");
 }
 
 #[test]
@@ -172,15 +170,14 @@ fn drop_ends_the_whole_family() {
 #[test]
 fn what_a_killed_run_left_is_ended_and_nothing_else() {
     let (folder, mine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut owner = actor("owner", folder.path()).stdout(Stdio::null()).spawn().unwrap();
+    let owner = Ending(actor("owner", folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     poll("the start of the server", || {
         fs::read_to_string(folder.path().join("root")).ok().filter(|pid| !pid.is_empty())
     });
     poll("the start of the family", || (living_in(folder.path()).len() == FAMILY).then_some(()));
     assert_eq!(sweep(folder.path()), Vec::<String>::new(), "its owner lives");
 
-    owner.kill().unwrap();
-    owner.wait().unwrap();
+    drop(owner);
     // Its guard ends the group; what has left the group is for the sweep.
     poll("the end of the group", || (living_in(folder.path()).len() == 1).then_some(()));
     // A server of this process, recorded in the same folder, is not to be touched.
@@ -203,8 +200,8 @@ fn what_a_killed_run_left_is_ended_and_nothing_else() {
 #[test]
 fn a_record_whose_process_number_is_used_again_ends_nobody() {
     let folder = tempfile::tempdir().unwrap();
-    let mut stranger = Command::new("sleep").arg("300").spawn().unwrap();
-    let now = ProcessId::of(i32::try_from(stranger.id()).unwrap()).unwrap();
+    let mut stranger = Ending(Command::new("sleep").arg("300").spawn().unwrap());
+    let now = ProcessId::of(i32::try_from(stranger.0.id()).unwrap()).unwrap();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     // The owner and the root have the stranger's number and started before it.
     let old = format!(r#"{{"pid":{},"start_ticks":{}}}"#, now.pid, now.start_ticks - 1);
@@ -213,7 +210,5 @@ fn a_record_whose_process_number_is_used_again_ends_nobody() {
     fs::write(folder.path().join("servers/0123.json"), record).unwrap();
     assert_eq!(sweep(folder.path()), Vec::<String>::new());
     assert_eq!(leases(folder.path()), 0, "the record is done with");
-    assert!(stranger.try_wait().unwrap().is_none());
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    assert!(stranger.0.try_wait().unwrap().is_none());
 }

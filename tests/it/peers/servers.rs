@@ -115,6 +115,16 @@ pub(super) fn launch(folder: &Path) -> Launch<'_> {
     }
 }
 
+/// A process that ends with the test, however that ends.
+pub(super) struct Ending(pub(super) std::process::Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Looks until there is something to see.
 pub(super) fn poll<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
