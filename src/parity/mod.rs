@@ -1,7 +1,7 @@
 //! The parity gate: the contract against a running server.
 //!
 //! A server that misses one core line is not measured; the strict ones are reported. The checks are tables in
-//! [`checks`], one file a route; the rest of this module sends them and compares. Bytes go over sockets of the
+//! `checks`, one file a route; the rest of this module sends them and compares. Bytes go over sockets of the
 //! gate's own, framed by hand, so that nothing is normalised on the way.
 //!
 //! What does not live here: how a server is started, and what happens to one that failed.

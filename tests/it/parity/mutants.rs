@@ -1,5 +1,7 @@
 //! Servers that miss one thing: the real one, seen through a proxy that changes it.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where one of its parts cannot go on")]
+
 use headroom::contract::BENCH_SECRET;
 use headroom::contract::token::for_user;
 
@@ -136,7 +138,7 @@ pub(super) const SEEN_FROM_OUTSIDE: &[Mutant] = &[
     Mutant {
         what: "rows mixed up while many are asked for",
         caught_by: &["user-rows-mixed-under-concurrency"],
-        handler: mixed_under_concurrency,
+        handler: |request, ask, state| mixed_under_concurrency(&request, ask, state),
     },
     Mutant {
         what: "unknown keys kept in echo",
@@ -199,7 +201,7 @@ pub(super) const SEEN_FROM_OUTSIDE: &[Mutant] = &[
             let mut reply = ask(&request);
             if request.target() == "/nope" {
                 reply.set_header("content-type", "text/html");
-                reply.body = "<pre>Cannot GET /nope</pre>".to_owned();
+                reply.body = String::from("<pre>Cannot GET /nope</pre>");
             }
             reply
         },
@@ -210,7 +212,8 @@ pub(super) const SEEN_FROM_OUTSIDE: &[Mutant] = &[
         handler: |request, ask, _| {
             let mut reply = ask(&request);
             if reply.status() == 422 && request.target() == "/users/2147483648" {
-                reply.body = r#"{"error":"Failed query: select \"id\" from \"users\" where \"id\" = $1"}"#.to_owned();
+                reply.body =
+                    String::from(r#"{"error":"Failed query: select \"id\" from \"users\" where \"id\" = $1"}"#);
             }
             reply
         },
@@ -274,15 +277,12 @@ pub(super) const SEEN_FROM_OUTSIDE: &[Mutant] = &[
         what: "hashes known only for the published n",
         caught_by: &["cpu-any-hash-differs"],
         handler: |mut request, ask, _| {
-            if let Some(Ok(n)) = request.target().strip_prefix("/cpu?n=").map(str::parse::<u32>) {
-                if (3..15_000).contains(&n) && n != 100 {
-                    request.set_target("/cpu?n=100");
-                    let mut reply = ask(&request);
-                    reply.body = reply.body.replacen("100", &n.to_string(), 1);
-                    return reply;
-                }
-            }
-            ask(&request)
+            let n = request.target().strip_prefix("/cpu?n=").and_then(|n| n.parse::<u32>().ok());
+            let Some(n) = n.filter(|n| (3..15_000).contains(n) && *n != 100) else { return ask(&request) };
+            request.set_target("/cpu?n=100");
+            let mut reply = ask(&request);
+            reply.body = reply.body.replacen("100", &n.to_string(), 1);
+            reply
         },
     },
     Mutant {
@@ -373,17 +373,17 @@ fn remembered(key: String, target: &str, request: &Message, ask: &mut Upstream<'
 
 /// Keeps single rows right and gives one connection another's reply once twenty have asked for rows one after the
 /// other within a moment: what a driver does that loses track of its replies.
-fn mixed_under_concurrency(request: Message, ask: &mut Upstream<'_>, state: &State) -> Message {
+fn mixed_under_concurrency(request: &Message, ask: &mut Upstream<'_>, state: &State) -> Message {
     const MANY: usize = 20;
     let single = request.target().strip_prefix("/users/").is_some_and(|id| id.parse::<u16>().is_ok());
     if !single {
-        return ask(&request);
+        return ask(request);
     }
-    let reply = ask(&request);
+    let reply = ask(request);
     let mut recent = state.replies.lock().unwrap();
     recent.push((request.target().to_owned(), reply.clone()));
     // The table's own reads are few and on one connection; every one beyond them is of the concurrent check.
-    let wrong = recent.len() > MANY && recent.len() % 7 == 0;
+    let wrong = recent.len() > MANY && recent.len().is_multiple_of(7);
     if wrong { recent[recent.len() - 2].1.clone() } else { reply }
 }
 

@@ -1,5 +1,7 @@
 //! Servers that hang, trickle, end or speak another protocol: the gate says so within its time, and stops.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where one of its parts cannot go on")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -39,7 +41,9 @@ impl Upset {
                 let (stream, stopped) = (stream.unwrap(), Arc::clone(&stopped));
                 connections.push(std::thread::spawn(move || treat(stream, &stopped)));
             }
-            connections.into_iter().for_each(|connection| connection.join().unwrap());
+            for connection in connections {
+                connection.join().unwrap();
+            }
         });
         Self { address, stop, accepted, acceptor: Some(acceptor) }
     }
@@ -135,8 +139,8 @@ fn a_reply_without_end_is_given_up() {
     let server = Upset::start(|mut stream, _| {
         if read_head(&mut stream) && stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_ok()
         {
-            let chunk = [b"fff0\r\n".as_slice(), &[b'x'; 0xfff0], b"\r\n"].concat();
-            while stream.write_all(&chunk).is_ok() {}
+            let chunk = format!("fff0\r\n{}\r\n", "x".repeat(0xfff0));
+            while stream.write_all(chunk.as_bytes()).is_ok() {}
         }
     });
     assert_given_up(&server.verdict(), "");
@@ -144,16 +148,7 @@ fn a_reply_without_end_is_given_up() {
 
 #[test]
 fn a_server_that_answers_everything_alike_fails_and_gets_no_order() {
-    let server = Upset::start(|mut stream, _| {
-        while read_head(&mut stream) {
-            let body = "{\"status\":\"ok\"}";
-            let reply =
-                format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{body}");
-            if stream.write_all(reply.as_bytes()).is_err() {
-                return;
-            }
-        }
-    });
+    let server = Upset::start(answer_all_alike);
     let verdict = server.verdict();
     assert!(!verdict.passed());
     let of = |id: &str| verdict.outcomes.iter().find(|outcome| outcome.id == id).unwrap().failure.clone();
@@ -167,6 +162,22 @@ fn a_server_that_answers_everything_alike_fails_and_gets_no_order() {
         );
     }
     assert_eq!(verdict.orders_stored, 0);
+}
+
+#[test]
+fn orders_are_posted_to_unknown_data_where_its_owner_allows_it() {
+    let server = Upset::start(answer_all_alike);
+    let options = parity::Options { allow_writes: true, timeout: TIMEOUT, ..options(server.address) };
+    let verdict = parity::run_scope(options, Scope { seed: 1, strict: false }, &Interrupt::default()).unwrap();
+    let of = |id: &str| verdict.outcomes.iter().find(|outcome| outcome.id == id).unwrap().failure.clone().unwrap();
+    assert!(of("order-reply-differs").contains("expected status 201, got 200"));
+    assert!(of("order-accepts-missing-amount").ends_with(r#"sent POST /orders {"userId":7,"currency":"USD"}"#));
+}
+
+fn answer_all_alike(mut stream: TcpStream, _: &AtomicBool) {
+    const REPLY: &[u8] =
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"status\":\"ok\"}";
+    while read_head(&mut stream) && stream.write_all(REPLY).is_ok() {}
 }
 
 #[test]
