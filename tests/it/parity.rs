@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where one of its parts cannot go on")]
 
+mod edits;
 mod mutants;
 mod proxy;
 mod upset;

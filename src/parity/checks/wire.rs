@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(15);
 /// A client that sent `expect: 100-continue` waits about a second before it sends the body anyway; this is less.
 const EXPECT_WAIT: Duration = Duration::from_millis(700);
 /// For the end of a connection that its server has no reason to keep.
-const CLOSE_WAIT: Duration = Duration::from_millis(500);
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Answers to a request that is not HTTP.
 const NOT_HTTP: &[u16] = &[400, 501];
 /// How far the `date` header may be from this host's clock.
@@ -137,7 +137,7 @@ fn closes(session: &mut Session<'_>) -> Result<(), Fault> {
     let request = get("/health").header("connection", "close");
     let mut connection = session.open()?;
     session.exchange_on(&mut connection, &request, &ok(HEALTH))?;
-    if connection.closes_within(session.timeout) {
+    if connection.closes_within(CLOSE_WAIT.min(session.timeout)) {
         return Ok(());
     }
     Err(Fault::Differs(format!("expected the connection to be closed, and it stayed open; sent {}", request.shown())))
