@@ -20,10 +20,21 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Set up what is missing, gate every server, measure in rotated rounds, report: the main job
+    Compare(Compare),
     /// Run the reference server
     Serve(Serve),
     /// Put a server under load and say what came back
     Load(Load),
+    /// Check a running server against the contract of the seven routes
+    Parity(Parity),
+    /// Tables from a stored record; measures nothing
+    Report(Report),
+    /// The private Postgres, for people who want to look at it
+    #[command(subcommand)]
+    Postgres(Postgres),
+    /// What is here, what is missing, and the command that brings it
+    Doctor,
 }
 
 /// Which client talks to Postgres.
@@ -134,4 +145,128 @@ fn header(text: &str) -> Result<(String, String), String> {
         return Err(format!("{name:?} is no header name"));
     }
     Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+/// How long a comparison measures.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Profile {
+    /// One round of 2 s + 4 s at 100 connections: a first answer in about five minutes
+    Quick,
+    /// Ten rounds of short windows: enough for verdicts
+    Standard,
+    /// 10, 100 and 500 connections, three rounds of 5 s + 30 s, as write-ups publish
+    Paper,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// How long to measure [default: quick, or the suite's]
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<Profile>,
+    /// Servers, routes and conditions by name, from bench/suites
+    #[arg(long, value_name = "NAME")]
+    pub(crate) suite: Option<String>,
+    /// Servers by their names in bench/peers.toml, separated by commas
+    #[arg(long = "peer", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) servers: Vec<String>,
+    /// Routes, separated by commas: health, echo, me, user, list, order, cpu
+    #[arg(long = "route", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) routes: Vec<Route>,
+    /// Numbers of connections, separated by commas
+    #[arg(short, long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub(crate) connections: Vec<u32>,
+    /// Every cell is measured once a round
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<u32>,
+    /// Warm-up before every window
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) warmup: Option<Duration>,
+    /// Length of a window
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) window: Option<Duration>,
+    /// Windows a cell may have until one is valid; all are kept
+    #[arg(long, value_name = "N")]
+    pub(crate) max_attempts: Option<u32>,
+    /// Share of the host that other processes may use in a window [default: 0.05]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) max_foreign_cpu: Option<f64>,
+    /// Share of the host that the hypervisor may take in a window [default: 0.02]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) max_steal: Option<f64>,
+    /// Send only the contract's examples, as write-ups did
+    #[arg(long)]
+    pub(crate) fixed: bool,
+    /// Folder for the record [default: results/TIME-PROFILE]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Continue an interrupted record; its settings hold
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "profile", "suite", "servers", "routes", "connections", "rounds", "warmup", "window", "max_attempts",
+        "max_foreign_cpu", "max_steal", "fixed", "out",
+    ])]
+    pub(crate) resume: Option<PathBuf>,
+    /// A database of your own, empty or prepared by headroom before, instead of the private cluster
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Folder with postgres and initdb for the private cluster [default: the pinned ones]
+    #[arg(long, value_name = "DIR", conflicts_with = "database_url")]
+    pub(crate) postgres_bin: Option<PathBuf>,
+    /// The bench folder of a checkout [default: found from the current folder upwards]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bench: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The record's folder
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Print the Markdown report instead of writing it beside the record
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Parity {
+    /// `http://host:port` of the server
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// The database behind the server, prepared by headroom: orders are read back and counted
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Post orders although reads do not prove that the data is the contract's
+    #[arg(long)]
+    pub(crate) allow_writes: bool,
+    /// Longest wait for one reply
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    /// Show passed checks too
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where the private cluster's binaries come from.
+#[derive(Debug, Args)]
+pub(crate) struct PostgresBinaries {
+    /// Folder with postgres and initdb [default: the pinned ones, then the system's newest]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) postgres_bin: Option<PathBuf>,
+    /// The bench folder of a checkout [default: found from the current folder upwards]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bench: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Postgres {
+    /// Start it, seeded, and leave it running; prints its URL
+    Start(PostgresBinaries),
+    /// Print the URL of the running one, password included
+    Url,
+    /// Make its database anew from the seed
+    Reset(PostgresBinaries),
+    /// Stop it, or have the last command that uses it stop it
+    Stop,
 }

@@ -38,6 +38,11 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
     let progress = terminal::progress(cli.quiet);
     match cli.command {
         Command::Serve(_) => unreachable!("handled above"),
+        Command::Compare(args) => commands::compare::run(args, &*progress, &interrupt),
         Command::Load(args) => commands::load::run(&args, &interrupt),
+        Command::Parity(args) => commands::parity::run(&args, &interrupt),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Postgres(command) => commands::postgres::run(command, &*progress, &interrupt),
+        Command::Doctor => commands::doctor::run(),
     }
 }

@@ -1,9 +1,16 @@
 //! One file a command: what was typed becomes configuration, the library does the work, the result goes to stdout.
 
+pub(crate) mod compare;
+pub(crate) mod doctor;
 pub(crate) mod load;
+pub(crate) mod parity;
+pub(crate) mod postgres;
+pub(crate) mod report;
 pub(crate) mod serve;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+
+use headroom::report::Look;
 
 /// How a command that could run came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,4 +41,12 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// The secret tokens are signed with: `JWT_SECRET`, else the bench default, as the servers themselves do.
 pub(crate) fn jwt_secret() -> String {
     std::env::var("JWT_SECRET").unwrap_or_else(|_| headroom::contract::BENCH_SECRET.to_owned())
+}
+
+/// How a report looks here: as wide as the terminal, coloured only on one, and not where `NO_COLOR` asks for none.
+pub(crate) fn look() -> Look {
+    let stdout = comfy_table::Table::new();
+    let terminal = std::io::stdout().is_terminal();
+    let width = if terminal { stdout.width().map_or(Look::default().width, usize::from) } else { Look::default().width };
+    Look { width, colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
 }

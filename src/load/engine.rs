@@ -17,7 +17,7 @@ use super::{Config, Window};
 use crate::interrupt::{Interrupt, POLL};
 
 /// Longest window: keeps times in nanoseconds far from their end.
-const WINDOW_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+const WINDOW_LIMIT: Duration = Duration::from_hours(24);
 
 /// Open connections and the threads that drive them.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Engine {
             "{connections} connections cannot be spread over {threads} threads: use at least one a thread"
         );
         ensure!(!config.timeout.is_zero(), "a timeout of 0 ends every request: use a longer one");
-        let script = Script::render(&config)?;
+        let script = Script::render(config.requests, &config.host)?;
         ensure_files(connections, threads)?;
         let first_requests = spread(connections, threads, script.len());
         let shared = Arc::new(Shared {
@@ -177,8 +177,8 @@ fn spawn(
     let poll = Poll::new().context("failed to make an epoll instance")?;
     let waker = Waker::new(poll.registry(), WAKE).context("failed to make a waker")?;
     let registry = poll.registry().try_clone().context("failed to make an epoll instance")?;
-    let pool = Pool::new(Arc::clone(shared), registry, first_requests);
-    let thread = Thread { poll, pool, shared: Arc::clone(shared) };
+    let shared = Arc::clone(shared);
+    let thread = Thread { pool: Pool::new(Arc::clone(&shared), registry, first_requests), poll, shared };
     let (commands, receiver) = channel();
     let thread = std::thread::Builder::new()
         .name(format!("load-{index}"))

@@ -2,8 +2,8 @@
 
 use anyhow::{bail, ensure};
 
+use super::Request;
 use super::http1::{is_token_byte, is_value_byte};
-use super::{Config, Request};
 use crate::contract::Expected;
 
 /// All requests of a run, in order.
@@ -28,18 +28,18 @@ pub(super) struct Slot {
 impl Script {
     /// # Errors
     /// Where a request cannot be sent as it is given.
-    pub(super) fn render(config: &Config) -> anyhow::Result<Self> {
-        ensure!(!config.requests.is_empty(), "there is no request to send: give at least one");
+    pub(super) fn render(requests: Vec<Request>, host: &str) -> anyhow::Result<Self> {
+        ensure!(!requests.is_empty(), "there is no request to send: give at least one");
         let mut script = Self { bytes: Vec::new(), slots: Vec::new(), expected: Vec::new() };
-        for request in &config.requests {
+        for request in requests {
             let start = script.bytes.len();
-            render_request(request, &config.host, &mut script.bytes)?;
+            render_request(&request, host, &mut script.bytes)?;
             let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(script.bytes.len())) else {
                 bail!("the requests are longer than 4 GiB together: send fewer or shorter ones");
             };
             let (is_head, has_expected) = (request.method == "HEAD", request.expected.is_some());
             script.slots.push(Slot { start, end, is_head, has_expected });
-            script.expected.push(request.expected.clone());
+            script.expected.push(request.expected);
         }
         Ok(script)
     }

@@ -11,7 +11,7 @@ use super::window::Failure;
 /// Latencies are told apart to one part in a thousand.
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Upper end of the histogram, at least; a longer timeout moves it.
-const HIGHEST_AT_LEAST: Duration = Duration::from_secs(60);
+const HIGHEST_AT_LEAST: Duration = Duration::from_mins(1);
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Counts of one thread in one window.
@@ -90,13 +90,10 @@ impl Tally {
     pub(super) fn completed(&mut self, since_start_ns: u64, latency_ns: u64) {
         self.requests_ok += 1;
         let second = usize::try_from(since_start_ns / NS_PER_SECOND).unwrap_or(usize::MAX);
-        match self.ok_per_second.get_mut(second) {
-            Some(count) => *count += 1,
-            None => {
-                self.ok_per_second.resize(second + 1, 0);
-                self.ok_per_second[second] = 1;
-            }
+        if second >= self.ok_per_second.len() {
+            self.ok_per_second.resize(second + 1, 0);
         }
+        self.ok_per_second[second] += 1;
         self.record(latency_ns);
     }
 

@@ -45,11 +45,13 @@ fn latencies(out: &mut String, report: &Report) {
         ("p99.9", latency.p99_9),
         ("max", latency.max),
     ];
-    let names: String = columns.iter().map(|(name, _)| format!("{name:>10}")).collect();
-    let values: String =
-        columns.iter().map(|(_, value)| format!("{:>10}", value.map_or("-".to_owned(), latency_text))).collect();
-    line!(out, "  {:<8}{names}", "");
-    line!(out, "  {:<8}{values}", "Latency");
+    let (mut names, mut values) = (format!("  {:<8}", ""), format!("  {:<8}", "Latency"));
+    for (name, value) in columns {
+        write!(names, "{name:>10}").expect("a string takes everything");
+        write!(values, "{:>10}", value.map_or("-".to_owned(), latency_text)).expect("a string takes everything");
+    }
+    line!(out, "{names}");
+    line!(out, "{values}");
     if report.latency_censored > 0 {
         line!(
             out,

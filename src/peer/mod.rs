@@ -1,90 +1,23 @@
 //! `bench/peers.toml`: install, version, start, ready, stop. Ours are entries like any other.
+//!
+//! What lives here knows no framework: a server is a command and what its entry says of it. Everything started here is
+//! ended here, with all it started in turn. When this process is killed a guard ends its servers, and what has got away
+//! from the guard is ended by the next run ([`sweep`]).
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod catalogue;
+mod guard;
+mod install;
+mod lease;
+mod log;
+mod member;
+mod placeholder;
+mod ready;
+mod running;
+mod tool;
+mod versions;
 
-use crate::interrupt::Interrupt;
-use crate::progress::Progress;
-
-/// Every server the harness knows.
-#[derive(Debug, Clone)]
-pub struct Catalogue {
-    /// In the order of the file.
-    pub servers: Vec<Spec>,
-}
-
-/// One `[[peer]]` entry. (fields: see the brief)
-#[derive(Debug, Clone)]
-pub struct Spec {
-    /// `express-node`.
-    pub name: String,
-}
-
-impl Catalogue {
-    /// Reads and checks `bench/peers.toml`.
-    pub fn load(bench: &Path) -> anyhow::Result<Self> {
-        let _ = bench;
-        todo!()
-    }
-    /// By name; the error lists the names there are.
-    pub fn find(&self, name: &str) -> anyhow::Result<&Spec> {
-        let _ = name;
-        todo!()
-    }
-}
-
-/// `npm ci` in `bench/peers` unless what is installed already matches the lockfile.
-pub fn install(bench: &Path, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let _ = (bench, progress, interrupt);
-    todo!()
-}
-
-/// Folder of the pinned Postgres (with `bin/`), where it is installed.
-pub fn pinned_postgres(bench: &Path) -> Option<PathBuf> {
-    let _ = bench;
-    todo!()
-}
-
-/// How a server is started.
-#[derive(Debug, Clone)]
-pub struct Launch<'a> {
-    /// The `bench` folder.
-    pub bench: &'a Path,
-    /// Passed as `DATABASE_URL`.
-    pub database_url: &'a str,
-    /// Passed as `JWT_SECRET`.
-    pub jwt_secret: &'a str,
-    /// stdout and stderr go here, drained and bounded.
-    pub log: PathBuf,
-    /// How long until it must answer.
-    pub ready_timeout: Duration,
-}
-
-/// A running server and everything it started.
-#[derive(Debug)]
-pub struct Running {}
-
-impl Running {
-    /// Starts the server on a free port and waits until `GET /health` answers 200.
-    pub fn start(spec: &Spec, launch: &Launch<'_>, interrupt: &Interrupt) -> anyhow::Result<Self> {
-        let _ = (spec, launch, interrupt);
-        todo!()
-    }
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        todo!()
-    }
-    /// Root of its process tree.
-    pub fn pid(&self) -> i32 {
-        todo!()
-    }
-    /// `Some(why)` once it is gone: `exited with status 3: last lines of its log`.
-    pub fn death(&mut self) -> Option<String> {
-        todo!()
-    }
-    /// SIGTERM, a bounded wait, SIGKILL for what is left of the tree. Also on drop.
-    pub fn stop(self) -> anyhow::Result<()> {
-        todo!()
-    }
-}
+pub use catalogue::{Catalogue, Class, Cores, Spec, VersionSource};
+pub use install::{build, install, is_up_to_date, pinned_postgres};
+pub use lease::sweep;
+pub use running::{Launch, Running};
+pub use versions::versions;

@@ -1,14 +1,42 @@
 //! The private cluster, seeding, reset, marker, activity counts. Blocking: the harness is synchronous.
+//!
+//! - [`Cluster`] is a share in a Postgres of headroom's own: started by the first user, stopped by the last.
+//! - [`Database`] is a connection to a database that carries the marker; any other is refused before anything in it changes.
+//! - [`prepare`] makes an empty database of somebody's own ready.
+//! - [`stop`], [`url`] and [`reset`] are what a person does to the cluster by hand.
+//!
+//! What does not live here: the server's own access to the database, and any judgement of what was counted.
+
+mod account;
+mod binaries;
+mod child;
+mod cluster;
+mod control;
+mod copy;
+mod database;
+mod databases;
+mod home;
+mod initdb;
+mod lock;
+mod owner;
+mod postmaster;
+mod seed;
+mod session;
+mod settings;
+mod target;
 
 use std::path::PathBuf;
 
-use crate::interrupt::Interrupt;
-use crate::progress::Progress;
+pub use cluster::Cluster;
+pub use control::{StopOutcome, reset, stop, url};
+pub use database::Database;
+pub use home::default_home;
+pub use seed::prepare;
 
 /// Where the cluster lives and which binaries run it.
 #[derive(Debug, Clone)]
 pub struct ClusterOptions {
-    /// State folder: `HEADROOM_HOME`, else `/var/tmp/headroom-UID`.
+    /// State folder: `HEADROOM_HOME`, else `/var/tmp/headroom-UID` ([`default_home`]).
     pub home: PathBuf,
     /// `--postgres-bin`: a folder with `postgres` and `initdb`.
     pub binaries: Option<PathBuf>,
@@ -18,10 +46,6 @@ pub struct ClusterOptions {
     pub keep: bool,
 }
 
-/// A share in the private cluster. The last share dropped stops it, unless it was asked to stay up.
-#[derive(Debug)]
-pub struct Cluster {}
-
 /// A setting that differs from Postgres's default, or that the measurement depends on.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Setting {
@@ -30,36 +54,6 @@ pub struct Setting {
     /// As Postgres prints it, with its unit.
     pub value: String,
 }
-
-impl Cluster {
-    /// Starts the cluster or joins the running one; creates, seeds and checks the database where needed.
-    pub fn acquire(options: &ClusterOptions, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Self> {
-        let _ = (options, progress, interrupt);
-        todo!()
-    }
-    /// URL of the main database (`postgres://…@127.0.0.1:PORT/headroom?sslmode=disable`), password included.
-    pub fn url(&self) -> &str {
-        todo!()
-    }
-    /// `17.10`.
-    pub fn version(&self) -> &str {
-        todo!()
-    }
-    /// A fresh seeded and marked database of that name (copied from the seed), for tests; its URL.
-    pub fn create_database(&self, name: &str) -> anyhow::Result<String> {
-        let _ = name;
-        todo!()
-    }
-    /// Drops a database made by `create_database`, ending its sessions.
-    pub fn drop_database(&self, name: &str) -> anyhow::Result<()> {
-        let _ = name;
-        todo!()
-    }
-}
-
-/// A marked database, for administration and counts.
-#[derive(Debug)]
-pub struct Database {}
 
 /// An order as stored, read back as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,53 +68,4 @@ pub struct StoredOrder {
     pub currency: String,
     /// Microseconds after the Unix epoch.
     pub created_at_us: i64,
-}
-
-impl Database {
-    /// Connects; refuses, before any statement that changes something, a database without the marker.
-    pub fn connect(url: &str) -> anyhow::Result<Self> {
-        let _ = url;
-        todo!()
-    }
-    /// Orders above the seed deleted, sequence set back, `VACUUM (FULL, ANALYZE) orders`.
-    pub fn reset_orders(&mut self) -> anyhow::Result<()> {
-        todo!()
-    }
-    /// `CHECKPOINT`.
-    pub fn checkpoint(&mut self) -> anyhow::Result<()> {
-        todo!()
-    }
-    /// Checkpoints finished since the cluster started (timed + requested): a change inside a window voids it.
-    pub fn checkpoints(&mut self) -> anyhow::Result<u64> {
-        todo!()
-    }
-    /// Client backends on this database, without this connection.
-    pub fn client_backends(&mut self) -> anyhow::Result<u32> {
-        todo!()
-    }
-    /// Waits (bounded) until no other session is left on this database, then `xact_commit` from `pg_stat_database`.
-    pub fn transactions(&mut self) -> anyhow::Result<u64> {
-        todo!()
-    }
-    /// Reads an order back.
-    pub fn order(&mut self, id: i32) -> anyhow::Result<Option<StoredOrder>> {
-        let _ = id;
-        todo!()
-    }
-    /// Rows in `orders`.
-    pub fn order_count(&mut self) -> anyhow::Result<u64> {
-        todo!()
-    }
-    /// Process id of the postmaster when the server runs on this host and can be seen in `/proc`, for its CPU time.
-    pub fn postmaster_pid(&mut self) -> anyhow::Result<Option<i32>> {
-        todo!()
-    }
-    /// Every setting that differs from the default.
-    pub fn settings(&mut self) -> anyhow::Result<Vec<Setting>> {
-        todo!()
-    }
-    /// Server version, `17.10`.
-    pub fn version(&mut self) -> anyhow::Result<String> {
-        todo!()
-    }
 }

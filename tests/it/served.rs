@@ -16,10 +16,13 @@ pub struct Served {
     pub address: SocketAddr,
 }
 
-/// The command on a free port, with a clean environment.
+/// The command with a clean environment, on a free port unless an address is given.
 pub fn command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(support::headroom());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", database_url]).args(arguments);
+    command.args(["serve", "--database-url", database_url]).args(arguments);
+    if !arguments.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
     command.env_remove("DATABASE_URL").env_remove("JWT_SECRET").stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

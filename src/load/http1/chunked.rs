@@ -74,7 +74,7 @@ impl Chunked {
             return Err(Fault::Chunk);
         }
         match (self.step, byte) {
-            (Step::Size, b'\r') | (Step::Extension, b'\r') if self.digits > 0 => Ok(Step::SizeFeed),
+            (Step::Size | Step::Extension, b'\r') if self.digits > 0 => Ok(Step::SizeFeed),
             (Step::Size, b';' | b' ' | b'\t') if self.digits > 0 => Ok(Step::Extension),
             (Step::Size, _) => {
                 let digit = char::from(byte).to_digit(16).ok_or(Fault::Chunk)?;

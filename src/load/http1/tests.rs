@@ -121,7 +121,7 @@ fn the_end_of_the_stream_elsewhere_is_a_fault() {
 }
 
 #[test]
-fn connection_close_and_old_versions_are_honoured() {
+fn connection_close_and_old_versions_are_obeyed() {
     assert!(reply_to("HTTP/1.1 200 OK\r\nConnection: foo, Close\r\ncontent-length: 0\r\n\r\n").0.close);
     assert!(reply_to("HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n").0.close);
     assert!(!reply_to("HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n").0.close);

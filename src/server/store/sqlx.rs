@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{
-    PgArgumentBuffer, PgConnectOptions, PgPool, PgPoolOptions, PgRow, PgTypeInfo, PgValueFormat, PgValueRef,
+    PgArgumentBuffer, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTypeInfo, PgValueFormat, PgValueRef,
 };
-use sqlx::{Decode, Encode, Postgres, Row as _, Type};
+use sqlx::{Connection as _, Decode, Encode, Postgres, Row as _, Type};
 
 use super::{FOREIGN_KEY_VIOLATION, INSERT_ORDER, StoreError, StoredOrder, USER_BY_ID, USER_PAGE, User, away};
 use crate::server::amount::Amount;
@@ -29,6 +29,8 @@ impl Store {
     pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Self> {
         let options = PgConnectOptions::from_str(&config.database_url).context("the database URL cannot be read")?;
         let connections = u32::try_from(connections).context("too many connections")?;
+        // The pool tries until its time is up and then says only that; one connection of its own says what is wrong.
+        PgConnection::connect_with(&options).await?.close().await?;
         let pool = PgPoolOptions::new()
             .min_connections(connections)
             .max_connections(connections)

@@ -1,0 +1,175 @@
+//! What went wrong, said where nobody overlooks it: rows that beat us, servers that failed, windows that do not count.
+
+use std::collections::BTreeSet;
+
+use super::document::{Column, Document, Table};
+use super::figures::{Cell, base_of, headroom};
+use super::number::{NONE, rate, ratio};
+use crate::record::{Gate, Record, Server, Stage, Window};
+
+/// A peer ahead of the native row is a fault of ours until shown otherwise.
+pub(super) fn loud(record: &Record, document: &mut Document) {
+    let settings = &record.run.settings;
+    for server in record.run.servers.iter().filter(|server| !server.native) {
+        let Some(base) = base_of(record, server) else { continue };
+        for route in &settings.routes {
+            for &connections in &settings.connections {
+                let of = |name: &str| Cell::of(record, name, route, connections);
+                let Some(over) = headroom(&of(&base.name), &of(&server.name)).filter(|over| over.mean < 1.0) else {
+                    continue;
+                };
+                document.loud(format!(
+                    "{} served {} the requests of {} on {route} at {connections} connections, in {} of {} rounds more: \
+                     this is a bug in our server until shown otherwise",
+                    server.name,
+                    ratio(1.0 / over.mean),
+                    base.name,
+                    over.rounds - over.won,
+                    over.rounds
+                ));
+            }
+        }
+    }
+}
+
+/// An unoptimised ceiling is none.
+pub(super) fn debug_build(record: &Record, document: &mut Document) {
+    if record.run.debug_build {
+        document.loud(
+            "headroom was a debug build: its native rows are no ceiling, and no ratio below means anything; \
+             measure with `cargo run --release`",
+        );
+    }
+}
+
+/// Where the host leaves little to look at, the reader is told what to do about it before the empty tables.
+pub(super) fn busy_host(record: &Record, document: &mut Document) {
+    let is_disturbed =
+        |window: &&Window| window.invalid_reasons.iter().any(|r| r.name == "foreign_cpu" || r.name == "steal");
+    let disturbed = record.windows.iter().filter(is_disturbed).count();
+    if disturbed * 2 > record.windows.len() {
+        document.loud(format!(
+            "{disturbed} of {} windows are void because others used this host's CPUs: end other programs and measure again, \
+             or accept the disturbance with --max-foreign-cpu or --max-steal",
+            record.windows.len()
+        ));
+    }
+}
+
+/// Why a cell has no figure, one line.
+pub(super) fn why_missing(record: &Record, server: &Server, cell: &Cell<'_>, route: &str, connections: u32) -> String {
+    if let Some(window) = cell.invalid.last() {
+        let reasons = reasons(window);
+        let attempts = cell.invalid.len();
+        return format!(
+            "{} on {route}: {attempts} of {attempts} windows are void, the last for {reasons}",
+            server.name
+        );
+    }
+    if let Some(gate) = record.run.gates.get(&server.name).filter(|gate| !gate.passed) {
+        return format!("{} was not measured: {}", server.name, gate_failure(gate));
+    }
+    let mut failures =
+        record.lives.iter().filter(|life| life.server == server.name).filter_map(|life| life.failure.as_ref());
+    if let Some(failure) = failures.next_back() {
+        return format!("{} was not measured: {}", server.name, stage(failure.stage, &failure.why));
+    }
+    format!("{} on {route} at {connections} connections was not measured: the run is not finished", server.name)
+}
+
+pub(super) fn failed_servers(record: &Record, document: &mut Document) {
+    let mut lines = Vec::new();
+    for server in &record.run.servers {
+        if let Some(gate) = record.run.gates.get(&server.name).filter(|gate| !gate.passed) {
+            lines.push(format!("{} did not pass the gate: {}", server.name, gate_failure(gate)));
+        }
+        let own = record.lives.iter().filter(|life| life.server == server.name);
+        for (life, failure) in own.filter_map(|life| Some((life, life.failure.as_ref()?))) {
+            // The gate's verdict says it better.
+            if failure.stage != Stage::Gate {
+                lines.push(format!("{} round {}: {}", server.name, life.round, stage(failure.stage, &failure.why)));
+            }
+        }
+    }
+    if !lines.is_empty() {
+        document.heading("Servers that failed");
+        document.list(lines);
+    }
+}
+
+/// Windows whose statements nobody counted: valid by every other rule, and the reader should know.
+pub(super) fn uncounted(record: &Record, document: &mut Document) {
+    let counted = |window: &&Window| {
+        let life = record.lives.iter().find(|life| life.life == window.life);
+        life.is_some_and(|life| life.transactions.is_some() || life.database_requests_ok == 0)
+    };
+    let uncounted: BTreeSet<(u32, &str)> = record
+        .windows
+        .iter()
+        .filter(|window| window.valid && !counted(window))
+        .map(|window| (window.round, window.server.as_str()))
+        .collect();
+    if !uncounted.is_empty() {
+        let names: Vec<String> = uncounted.iter().map(|(round, server)| format!("{server} round {round}")).collect();
+        document.paragraph(format!(
+            "Statements were not counted, because the run was killed or other sessions were open, for: {}.",
+            names.join(", ")
+        ));
+    }
+}
+
+/// Every one of them, those measured again included.
+pub(super) fn invalid_windows(record: &Record, document: &mut Document) {
+    let invalid: Vec<&Window> = record.windows.iter().filter(|window| !window.valid).collect();
+    if invalid.is_empty() {
+        return;
+    }
+    document.heading("Windows that do not count");
+    document.paragraph(format!(
+        "{} of {} windows are void. None enters a figure above.",
+        invalid.len(),
+        record.windows.len()
+    ));
+    let columns = vec![
+        Column::text("server"),
+        Column::text("route"),
+        Column::number("connections"),
+        Column::number("round"),
+        Column::number("attempt"),
+        Column::number("requests/s"),
+        Column::text("reasons"),
+    ];
+    let row = |window: &&Window| {
+        vec![
+            window.server.clone(),
+            window.route.clone(),
+            window.connections.to_string(),
+            window.round.to_string(),
+            window.attempt.to_string(),
+            window.requests_per_s.map_or_else(|| NONE.to_owned(), rate),
+            reasons(window),
+        ]
+    };
+    document.table(Table { columns, rows: invalid.iter().map(row).collect() });
+}
+
+fn reasons(window: &Window) -> String {
+    let all: Vec<String> = window.invalid_reasons.iter().map(|r| format!("{} ({})", r.name, r.text)).collect();
+    if all.is_empty() { "no reason given".to_owned() } else { all.join("; ") }
+}
+
+fn gate_failure(gate: &Gate) -> String {
+    if let Some(error) = &gate.error {
+        return format!("the gate could not run: {error}");
+    }
+    let failed: Vec<String> = gate.core_failures.iter().map(|f| format!("{}: {}", f.id, f.difference)).collect();
+    format!("{} of {} core checks differ ({})", failed.len(), gate.checks, failed.join("; "))
+}
+
+fn stage(stage: Stage, why: &str) -> String {
+    match stage {
+        Stage::Start => format!("it did not start: {why}"),
+        Stage::Gate => format!("it was lost at the gate: {why}"),
+        Stage::Load => format!("it died under load: {why}"),
+    }
+}
