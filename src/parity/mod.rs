@@ -1,7 +1,7 @@
 //! The parity gate: the contract against a running server.
 //!
 //! A server that misses one core line is not measured; the strict ones are reported. The checks are tables in
-//! [`checks`], one file a route; the rest of this module sends them and compares. Bytes go over sockets of the
+//! `checks`, one file a route; the rest of this module sends them and compares. Bytes go over sockets of the
 //! gate's own, framed by hand, so that nothing is normalised on the way.
 //!
 //! What does not live here: how a server is started, and what happens to one that failed.
@@ -109,5 +109,38 @@ impl Verdict {
             }
         }
         count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(level: Level, failure: Option<&str>, skipped: Option<&str>) -> Outcome {
+        let (failure, skipped) = (failure.map(str::to_owned), skipped.map(str::to_owned));
+        Outcome { id: "a-b".to_owned(), level, proves: "a is b".to_owned(), failure, skipped }
+    }
+
+    fn verdict(outcomes: Vec<Outcome>) -> Verdict {
+        Verdict { seed: u64::MAX, orders_stored: 1, outcomes }
+    }
+
+    #[test]
+    fn core_failures_gate_and_nothing_else_does() {
+        let good = outcome(Level::Core, None, None);
+        let skipped = outcome(Level::Core, None, Some("no database"));
+        assert!(verdict(vec![good.clone(), skipped.clone(), outcome(Level::Strict, Some("x"), None)]).passed());
+        assert!(!verdict(vec![good, outcome(Level::Core, Some("x"), None)]).passed());
+        // Nothing was shown to be right.
+        assert!(!verdict(vec![skipped, outcome(Level::Strict, None, None)]).passed());
+        assert!(!verdict(Vec::new()).passed());
+    }
+
+    #[test]
+    fn a_verdict_survives_json() {
+        let verdict = verdict(vec![outcome(Level::Strict, Some("x"), None), outcome(Level::Core, None, Some("y"))]);
+        let json = serde_json::to_string(&verdict).unwrap();
+        assert!(json.contains(r#""level":"strict""#), "{json}");
+        assert_eq!(serde_json::from_str::<Verdict>(&json).unwrap(), verdict);
     }
 }

@@ -1,5 +1,7 @@
 //! Requests as they go onto the wire. Nothing is added but `host` and the framing of a body.
 
+use std::fmt::Write as _;
+
 use super::show;
 
 /// Bytes of a header value shown in a failure.
@@ -108,12 +110,14 @@ impl Request {
             if (*name, value.as_slice()) != ("content-type", b"application/json") {
                 let clipped = &value[..value.len().min(SHOWN_VALUE_BYTES)];
                 let more = if value.len() > clipped.len() { "…" } else { "" };
-                text.push_str(&format!(" {name}: {}{more}", show::line(clipped)));
+                let _ = write!(text, " {name}: {}{more}", show::line(clipped));
             }
         }
         match &self.body {
             Some(body) if body.is_empty() => text.push_str(" (empty body)"),
-            Some(body) => text.push_str(&format!(" {}", show::line(body))),
+            Some(body) => {
+                let _ = write!(text, " {}", show::line(body));
+            }
             None => {}
         }
         text

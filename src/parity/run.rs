@@ -15,7 +15,7 @@ use crate::interrupt::Interrupt;
 /// Checks in a row without a reply after which the server is asked whether it lives.
 const SILENT_IN_A_ROW: u32 = 3;
 /// For the whole run, whatever the timeout of a reply: a good server needs two to five seconds.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_mins(1);
 
 /// Why checks that may store orders are not run.
 const NO_WRITES: &str = "not run: the reads did not prove that the data behind the server is the contract's, \

@@ -17,7 +17,9 @@ pub fn text(verdict: &Verdict, verbose: bool) -> String {
         let alike: Vec<&Outcome> = verdict.outcomes.iter().filter(|other| other.failure == outcome.failure).collect();
         told.push(failure);
         if alike.len() == 1 || verbose {
-            alike.iter().for_each(|outcome| entry(&mut text, "FAILED", outcome, Some(failure)));
+            for outcome in alike {
+                entry(&mut text, "FAILED", outcome, Some(failure));
+            }
         } else {
             let named = alike.iter().take(NAMED).map(|outcome| outcome.id.as_str()).collect::<Vec<_>>().join(", ");
             let more = alike.len().saturating_sub(NAMED);

@@ -24,20 +24,20 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn many_users(session: &mut Session<'_>) -> Result<(), Fault> {
     let ids = session.values.concurrent_users.clone();
-    at_once(session, ids.into_iter().map(|id| (get(format!("/users/{id}")), ok(render_user(&user(id))))).collect())
+    at_once(session, ids.into_iter().map(|id| (get(format!("/users/{id}")), ok(render_user(&user(id))))))
 }
 
 fn many_tokens(session: &mut Session<'_>) -> Result<(), Fault> {
     let ids = session.values.concurrent_users.clone();
     let secret = session.secret.clone();
     let token = |id| bearer(&token::for_user(id, &secret));
-    at_once(session, ids.into_iter().map(|id| (token(id), ok(render_user(&user(id))))).collect())
+    at_once(session, ids.into_iter().map(|id| (token(id), ok(render_user(&user(id))))))
 }
 
 fn many_orders(session: &mut Session<'_>) -> Result<(), Fault> {
     let before = session.confirmed.len();
     let orders = session.values.concurrent_orders.clone();
-    at_once(session, orders.into_iter().map(accepted).collect())?;
+    at_once(session, orders.into_iter().map(accepted))?;
     let mut ids: Vec<i32> = session.confirmed[before..].iter().map(|order| order.id).collect();
     let posted = ids.len();
     ids.sort_unstable();
@@ -49,7 +49,8 @@ fn many_orders(session: &mut Session<'_>) -> Result<(), Fault> {
 }
 
 /// Sends each request on a connection of its own before the first reply is read: all are in flight together.
-fn at_once(session: &mut Session<'_>, exchanges: Vec<(Request, Expect)>) -> Result<(), Fault> {
+fn at_once(session: &mut Session<'_>, exchanges: impl Iterator<Item = (Request, Expect)>) -> Result<(), Fault> {
+    let exchanges: Vec<(Request, Expect)> = exchanges.collect();
     let mut connections = exchanges.iter().map(|_| session.open()).collect::<Result<Vec<Connection>, Fault>>()?;
     for (connection, (request, _)) in connections.iter_mut().zip(&exchanges) {
         let bytes = request.encode(session.host());

@@ -115,13 +115,31 @@ pub(super) fn checks(values: &Values) -> Vec<Check> {
     checks
 }
 
-fn strict_checks(values: &Values) -> [Check; 4] {
+fn strict_checks(values: &Values) -> [Check; 6] {
     let crabs = |count: usize| named(&"🦀".repeat(count));
     [
         strict("echo-counts-utf16-units", "name is counted in Unicode scalar values: 100 crabs fit")
             .sends(post("/echo", crabs(100)), ok(crabs(100))),
         strict("echo-accepts-101-scalars", "name is counted in Unicode scalar values: 101 crabs do not fit")
             .sends(post("/echo", crabs(101)), unprocessable()),
+        strict("echo-refuses-odd-email", "what the WHATWG pattern for e-mail matches is an address").sends_all(
+            ["a@b", "a.b+c@mail.example.co.uk", "!#$%&'*+/=?^_`{|}~-@example.com", "a..b@example.com"]
+                .map(|email| (post("/echo", mailed(email)), ok(mailed(email)))),
+        ),
+        strict("echo-accepts-odd-email", "what the WHATWG pattern for e-mail does not match is no address").sends_all(
+            [
+                "a b@example.com",
+                "@example.com",
+                "a@",
+                "a@b@example.com",
+                "a@-b.com",
+                "a@b-.com",
+                "a@b_c.com",
+                "a@b..com",
+                "a@b.",
+            ]
+            .map(|email| (post("/echo", mailed(email)), unprocessable())),
+        ),
         strict("echo-leaks-prototype-key", "__proto__ and constructor are unknown keys like any other").sends(
             post("/echo", values.echo().replacen('{', r#"{"__proto__":{"x":1},"constructor":{"y":2},"#, 1)),
             ok(values.echo()),
@@ -135,6 +153,10 @@ fn strict_checks(values: &Values) -> [Check; 4] {
 
 fn named(name: &str) -> String {
     format!(r#"{{"name":"{name}","email":"a@example.com","age":30,"tags":[]}}"#)
+}
+
+fn mailed(email: &str) -> String {
+    format!(r#"{{"name":"A","email":"{email}","age":30,"tags":[]}}"#)
 }
 
 fn aged(age: &str) -> String {

@@ -94,6 +94,11 @@ fn strict_checks() -> Vec<Check> {
             "a field given twice is 400",
             br#"{"name":"A","email":"a@example.com","age":30,"age":31,"tags":[]}"#.to_vec(),
         ),
+        bad_request(
+            "echo-accepts-duplicate-unknown-key",
+            "an unknown key given twice is 400 too",
+            br#"{"x":1,"name":"A","email":"a@example.com","age":30,"x":2,"tags":[]}"#.to_vec(),
+        ),
         strict("echo-alters-nul", "NUL inside a string is echoed")
             .sends(post("/echo", with_name(br"a\u0000b")), ok(with_name(br"a\u0000b"))),
         strict("echo-missing-content-type-not-415", "a body without a JSON content type is 415").sends_all([
@@ -113,6 +118,11 @@ fn strict_checks() -> Vec<Check> {
             "echo-breaks-on-3-mb",
             "the 413 for 3 MB can be read while the client still sends",
             post("/echo", large(3000)),
+        ),
+        too_large(
+            "echo-breaks-on-3-mb-in-chunks",
+            "the 413 for 3 MB in chunks can be read while the client still sends",
+            post("/echo", large(3000)).in_chunks(64 * 1024),
         ),
     ]
 }

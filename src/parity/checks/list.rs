@@ -86,7 +86,7 @@ fn by_query(query: &str) -> crate::parity::request::Request {
 }
 
 /// The body the contract owes for a page, empty past the end.
-fn page_of(page: u32, limit: u32) -> String {
+pub(super) fn page_of(page: u32, limit: u32) -> String {
     let first = u64::from(page - 1) * u64::from(limit) + 1;
     let last = (first + u64::from(limit) - 1).min(u64::from(USERS));
     let items: Vec<String> =
