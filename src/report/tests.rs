@@ -154,6 +154,17 @@ fn windows_whose_statements_nobody_counted_are_named() {
 }
 
 #[test]
+fn a_hundred_failed_checks_are_three_and_a_number() {
+    let mut record = troubled();
+    let gate = record.run.gates.get_mut("refused").unwrap();
+    gate.core_failures = vec![gate.core_failures[0].clone(); 100];
+    let text = terminal(&record, Look { width: 5_000, colour: false });
+    let line = text.lines().find(|line| line.contains("refused did not pass the gate")).unwrap();
+    assert!(line.contains("100 of 113 checks") && line.ends_with("97 more in run.json)"), "{line}");
+    assert_eq!(line.matches("expected 422").count(), 3);
+}
+
+#[test]
 fn a_debug_build_is_said_loudly() {
     let mut record = one_round();
     record.run.debug_build = true;
