@@ -12,11 +12,7 @@ use crate::cli;
 
 pub(crate) fn run(args: cli::Compare, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let options = Options {
-        setup: setup::Options {
-            bench: args.bench,
-            database_url: args.database_url,
-            postgres_bin: args.postgres_bin,
-        },
+        setup: setup::Options { bench: args.bench, database_url: args.database_url, postgres_bin: args.postgres_bin },
         suite: args.suite,
         profile: args.profile.map(|profile| match profile {
             cli::Profile::Quick => Profile::Quick,

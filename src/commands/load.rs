@@ -35,7 +35,10 @@ pub(crate) fn run(args: &cli::Load, interrupt: &Interrupt) -> anyhow::Result<Out
     }
     let before = HostCpu::sample().ok();
     let window = engine.run(args.duration, interrupt)?;
-    let idle_share = before.zip(HostCpu::sample().ok()).and_then(|(before, after)| after.shares_since(before)).map(|shares| shares.idle);
+    let idle_share = before
+        .zip(HostCpu::sample().ok())
+        .and_then(|(before, after)| after.shares_since(before))
+        .map(|shares| shares.idle);
     let report = Report::new(&args.url, &address.to_string(), args.threads, &window, &judge(&window, idle_share));
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;

@@ -47,6 +47,7 @@ pub(crate) fn jwt_secret() -> String {
 pub(crate) fn look() -> Look {
     let stdout = comfy_table::Table::new();
     let terminal = std::io::stdout().is_terminal();
-    let width = if terminal { stdout.width().map_or(Look::default().width, usize::from) } else { Look::default().width };
+    let width =
+        if terminal { stdout.width().map_or(Look::default().width, usize::from) } else { Look::default().width };
     Look { width, colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
 }

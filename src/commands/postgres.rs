@@ -9,11 +9,7 @@ use headroom::setup;
 use super::{Outcome, print};
 use crate::cli;
 
-pub(crate) fn run(
-    command: cli::Postgres,
-    progress: &dyn Progress,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Outcome> {
+pub(crate) fn run(command: cli::Postgres, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     match command {
         cli::Postgres::Start(binaries) => {
             let options = setup::cluster_options(&options(binaries), true, progress, interrupt)?;

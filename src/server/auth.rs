@@ -108,7 +108,9 @@ mod tests {
 
     #[test]
     fn the_subject_is_an_id_in_strict_form() {
-        for sub in [json!(7), json!(""), json!("0"), json!("07"), json!("+7"), json!("2147483648"), json!("a"), json!(null)] {
+        for sub in
+            [json!(7), json!(""), json!("0"), json!("07"), json!("+7"), json!("2147483648"), json!("a"), json!(null)]
+        {
             assert_eq!(verified(Algorithm::HS256, &json!({"sub": sub})), None, "sub {sub}");
         }
         assert_eq!(verified(Algorithm::HS256, &json!({"exp": 4_102_444_800_u64})), None);
@@ -120,7 +122,9 @@ mod tests {
         let claims = json!({"sub": "7"});
         assert_eq!(verified(Algorithm::HS384, &claims), None);
         assert_eq!(verified(Algorithm::HS512, &claims), None);
-        let token = |key: &[u8]| encode(&Header::default(), &claims, &EncodingKey::from_secret(key).expect("a key")).expect("a token");
+        let token = |key: &[u8]| {
+            encode(&Header::default(), &claims, &EncodingKey::from_secret(key).expect("a key")).expect("a token")
+        };
         assert_eq!(authorized(&format!("Bearer {}", token(b"other"))), None);
         let good = token(b"key");
         assert_eq!(authorized(&format!("bearer {good}")), Some(7));

@@ -105,7 +105,24 @@ mod tests {
         assert_eq!(id("1"), Some(1));
         assert_eq!(id("2147483647"), Some(i32::MAX));
         let forty = "9".repeat(40);
-        for wrong in ["", "0", "-1", "+1", "01", "1.5", "1.0", "1e3", "0x10", " 1", "1 ", "abc", "2147483648", "4294967297", &forty, "١"] {
+        for wrong in [
+            "",
+            "0",
+            "-1",
+            "+1",
+            "01",
+            "1.5",
+            "1.0",
+            "1e3",
+            "0x10",
+            " 1",
+            "1 ",
+            "abc",
+            "2147483648",
+            "4294967297",
+            &forty,
+            "١",
+        ] {
             assert_eq!(id(wrong), None, "{wrong:?}");
         }
     }
@@ -118,7 +135,17 @@ mod tests {
         assert_eq!(of(Some("page=7&limit=20")), Some((7, 20)));
         assert_eq!(of(Some("limit=100&&x=1&x=2&page=2147483647")), Some((2_147_483_647, 100)));
         assert_eq!(of(Some("p%61ge=%37")), Some((7, 20)));
-        for wrong in ["page=0", "page=", "page", "page=+1", "page=1&page=2", "limit=101", "limit=0", "page=2147483648", "limit=1e1"] {
+        for wrong in [
+            "page=0",
+            "page=",
+            "page",
+            "page=+1",
+            "page=1&page=2",
+            "limit=101",
+            "limit=0",
+            "page=2147483648",
+            "limit=1e1",
+        ] {
             assert_eq!(of(Some(wrong)), None, "{wrong}");
         }
         assert_eq!(of(Some("page[]=3")), Some((1, 20)));

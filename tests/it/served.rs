@@ -11,13 +11,13 @@ use crate::support;
 use crate::wire::Wire;
 
 /// A running `headroom serve`; killed when dropped.
-pub struct Served {
+pub(crate) struct Served {
     child: Child,
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// The command with a clean environment, on a free port unless an address is given.
-pub fn command(database_url: &str, arguments: &[&str]) -> Command {
+pub(crate) fn command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(support::headroom());
     command.args(["serve", "--database-url", database_url]).args(arguments);
     if !arguments.contains(&"--listen") {
@@ -29,7 +29,7 @@ pub fn command(database_url: &str, arguments: &[&str]) -> Command {
 
 impl Served {
     /// Starts the server and waits for its address.
-    pub fn start(database_url: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start(database_url: &str, arguments: &[&str]) -> Self {
         let mut child = command(database_url, arguments).spawn().expect("the binary runs");
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("readable");
@@ -42,20 +42,20 @@ impl Served {
         Self { child, address }
     }
 
-    pub fn wire(&self) -> Wire {
+    pub(crate) fn wire(&self) -> Wire {
         Wire::connect(self.address)
     }
 
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("a pid")
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).expect("it runs");
     }
 
     /// Waits for the end and gives status and stderr.
-    pub fn wait(mut self) -> (ExitStatus, String) {
+    pub(crate) fn wait(mut self) -> (ExitStatus, String) {
         let mut stderr = String::new();
         self.child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("readable");
         (self.child.wait().expect("it ends"), stderr)

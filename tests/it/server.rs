@@ -52,7 +52,11 @@ fn a_taken_port_is_named() {
 #[test]
 fn both_stores_serve_all_routes_with_any_number_of_workers() {
     let database = TestDatabase::new();
-    for arguments in [["--store", "pipelined", "--workers", "1"], ["--store", "pipelined", "--workers", "10"], ["--store", "sqlx", "--workers", "3"]] {
+    for arguments in [
+        ["--store", "pipelined", "--workers", "1"],
+        ["--store", "pipelined", "--workers", "10"],
+        ["--store", "sqlx", "--workers", "3"],
+    ] {
         let served = Served::start(database.url(), &arguments);
         let mut wire = served.wire();
         assert_eq!(wire.get("/health").body, r#"{"status":"ok"}"#);
@@ -107,7 +111,10 @@ fn a_body_over_the_limit_is_413_and_can_be_read() {
     let served = Served::start(database.url(), &["--workers", "1"]);
     let big = vec![b' '; 3_000_000];
     let mut wire = served.wire();
-    wire.send(format!("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", big.len()));
+    wire.send(format!(
+        "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        big.len()
+    ));
     wire.send(&big);
     assert_eq!(wire.reply().status, 413);
 
@@ -160,8 +167,7 @@ fn small_chunked_bodies_and_pipelined_requests_are_served() {
     }
     wire.send("0\r\n\r\n");
     assert_eq!(wire.reply().body, ECHO);
-    let three: String =
-        (1..=3).map(|id| format!("GET /users/{id} HTTP/1.1\r\nhost: t\r\n\r\n")).collect();
+    let three: String = (1..=3).map(|id| format!("GET /users/{id} HTTP/1.1\r\nhost: t\r\n\r\n")).collect();
     wire.send(three);
     for id in 1..=3 {
         assert!(wire.reply().body.starts_with(&format!(r#"{{"id":{id},"#)));
@@ -251,7 +257,8 @@ fn wait_until(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
 fn terminate_backends(database: &TestDatabase) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("Postgres");
+        let (client, connection) =
+            tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("Postgres");
         tokio::spawn(connection);
         let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
             WHERE datname = current_database() AND pid <> pg_backend_pid()";

@@ -20,7 +20,17 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     (
         "compare",
         &[
-            "contract", "dataset", "load", "postgres", "host", "peer", "parity", "stats", "record", "setup", "interrupt",
+            "contract",
+            "dataset",
+            "load",
+            "postgres",
+            "host",
+            "peer",
+            "parity",
+            "stats",
+            "record",
+            "setup",
+            "interrupt",
             "progress",
         ],
     ),
@@ -105,7 +115,8 @@ fn only_their_own_files_name_the_two_clients_of_postgres() {
 fn the_harness_knows_no_framework() {
     for module in ALLOWED.iter().map(|(name, _)| *name).filter(|name| *name != "server") {
         for (path, code) in sources(module) {
-            let code: String = code.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+            let code: String =
+                code.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
             for word in ["express", "elysia", "fastify", "hono", "drizzle"] {
                 let found = code.to_lowercase().contains(word) && !is_a_default(&code, word);
                 assert!(!found, "{} names {word}", path.display());
@@ -116,7 +127,9 @@ fn the_harness_knows_no_framework() {
 
 /// The default suite names servers by their names in `peers.toml`; that is data, not knowledge.
 fn is_a_default(code: &str, word: &str) -> bool {
-    code.lines().filter(|line| line.contains(word)).all(|line| line.trim_start().starts_with("pub const DEFAULT_SERVERS"))
+    code.lines()
+        .filter(|line| line.contains(word))
+        .all(|line| line.trim_start().starts_with("pub const DEFAULT_SERVERS"))
 }
 
 #[test]
@@ -133,7 +146,9 @@ fn files_are_short_enough_to_hold_one_idea() {
 fn no_registry_host_is_named() {
     let mut paths = files(&root().join("src"), "rs");
     paths.extend(files(&root().join("tests"), "rs"));
-    for name in ["README.md", "bench/METHODOLOGY.md", "bench/BIAS.md", "bench/FORMAT.md", "bench/peers/package-lock.json"] {
+    for name in
+        ["README.md", "bench/METHODOLOGY.md", "bench/BIAS.md", "bench/FORMAT.md", "bench/peers/package-lock.json"]
+    {
         paths.push(root().join(name));
     }
     let hosts = ["registry.", "npmjs.", "deb.debian.", "pypi."].map(|part| format!("{part}org"));

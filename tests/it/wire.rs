@@ -8,23 +8,23 @@ use std::time::Duration;
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// One connection.
-pub struct Wire {
+pub(crate) struct Wire {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 /// A reply as it came.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     /// Status line and header lines, without the blank one.
-    pub head: String,
-    pub body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
     /// The value of a header, by its lower-case name.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -33,30 +33,30 @@ impl Reply {
 }
 
 impl Wire {
-    pub fn connect(address: SocketAddr) -> Self {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
         Self { stream, read: Vec::new() }
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("the server reads");
     }
 
     /// Sends what it can; a server that has answered and closed is fine.
-    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes)
     }
 
     /// A request without body on this connection, and its reply.
-    pub fn get(&mut self, target: &str) -> Reply {
+    pub(crate) fn get(&mut self, target: &str) -> Reply {
         self.send(format!("GET {target} HTTP/1.1\r\nhost: test\r\n\r\n"));
         self.reply()
     }
 
     /// A JSON body on this connection, and its reply.
-    pub fn post(&mut self, target: &str, body: &str) -> Reply {
+    pub(crate) fn post(&mut self, target: &str, body: &str) -> Reply {
         self.send(format!(
             "POST {target} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
@@ -65,7 +65,7 @@ impl Wire {
     }
 
     /// The next reply, framed by its content-length.
-    pub fn reply(&mut self) -> Reply {
+    pub(crate) fn reply(&mut self) -> Reply {
         let head_end = loop {
             if let Some(at) = self.read.windows(4).position(|w| w == b"\r\n\r\n") {
                 break at + 4;
@@ -87,7 +87,7 @@ impl Wire {
     }
 
     /// True when the server closes the connection without sending anything more.
-    pub fn closed(&mut self) -> bool {
+    pub(crate) fn closed(&mut self) -> bool {
         self.read.is_empty() && self.fill() == 0
     }
 

@@ -139,7 +139,9 @@ impl From<Error> for StoreError {
             Some(answer) if away(answer.code().code()) => Self::Away,
             Some(answer) => Self::Unexpected(answer.message().to_owned()),
             // Not an answer of Postgres: the connection was closed under the query.
-            None if error.is_closed() || std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>()) => {
+            None if error.is_closed()
+                || std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>()) =>
+            {
                 Self::Away
             }
             None => Self::Unexpected(error.to_string()),
@@ -158,11 +160,7 @@ impl<'a> FromSql<'a> for Timestamp {
 }
 
 impl ToSql for Timestamp {
-    fn to_sql(
-        &self,
-        _: &Type,
-        out: &mut bytes::BytesMut,
-    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    fn to_sql(&self, _: &Type, out: &mut bytes::BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         out.extend_from_slice(&self.to_postgres_us().to_be_bytes());
         Ok(IsNull::No)
     }

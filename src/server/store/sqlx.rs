@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{
-    PgArgumentBuffer, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTypeInfo, PgValueFormat, PgValueRef,
+    PgArgumentBuffer, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgTypeInfo, PgValueFormat,
+    PgValueRef,
 };
 use sqlx::{Connection as _, Decode, Encode, Postgres, Row as _, Type};
 
