@@ -11,7 +11,6 @@ const SIGNS: &[(&str, &str)] = &[
     ("violates", "a constraint's message"),
     ("sqlstate", "an error of Postgres"),
     ("postgreserror", "an error of Postgres"),
-    ("drizzle", "an error of the query builder"),
     ("out of range for type", "an error of Postgres"),
     ("invalid input syntax for", "an error of Postgres"),
     ("invalid byte sequence for", "an error of Postgres"),

@@ -41,7 +41,7 @@ pub(super) fn checks(values: &Values, secret: &str) -> Vec<Check> {
             .sends_all(["bearer", "BEARER", "bEaReR"].map(|scheme| (authorized(format!("{scheme} {good}")), row(id)))),
         strict("me-refuses-two-spaces", "several spaces after the scheme are accepted")
             .sends(authorized(format!("Bearer  {good}")), row(id)),
-        strict("me-honours-expired-token-in-use", "a token is refused once it has expired, used before or not")
+        strict("me-accepts-token-expired-in-use", "a token is refused once it has expired, used before or not")
             .runs(expires_in_use),
     ];
     if secret == BENCH_SECRET {

@@ -30,7 +30,7 @@ pub(super) fn checks() -> Vec<Check> {
         strict("wire-fragments-not-joined", "a request that arrives in pieces is one request").runs(fragments),
         strict("wire-pipeline-disordered", "requests sent in a row are answered in order").runs(pipeline),
         strict("wire-pipelined-bodies-mixed", "bodies sent in a row are told apart").runs(pipelined_bodies),
-        strict("wire-close-not-honoured", "connection: close closes after the reply").runs(closes),
+        strict("wire-close-ignored", "connection: close closes after the reply").runs(closes),
         strict("wire-chunked-body-not-read", "a chunked body is read like any other").runs(chunked_body),
         strict("wire-chunks-in-pieces-not-read", "a chunked body that arrives byte by byte is one body")
             .runs(trickled_chunks),
