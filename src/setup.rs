@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
 
 use crate::interrupt::Interrupt;
 use crate::peer;
@@ -64,11 +63,11 @@ pub fn cluster_options(
     interrupt: &Interrupt,
 ) -> anyhow::Result<ClusterOptions> {
     let bench = bench_folder(options.bench.as_deref())?;
-    if options.postgres_bin.is_none() {
-        if let Err(error) = peer::install(&bench, progress, interrupt) {
-            interrupt.check()?;
-            progress.note(&format!("the pinned Postgres is not here, looking for another: {error:#}"));
-        }
+    if options.postgres_bin.is_none()
+        && let Err(error) = peer::install(&bench, progress, interrupt)
+    {
+        interrupt.check()?;
+        progress.note(&format!("the pinned Postgres is not here, looking for another: {error:#}"));
     }
     Ok(private_cluster(options, &bench, keep))
 }
@@ -109,12 +108,9 @@ fn find_bench(asked: Option<&Path>, here: &Path, built_in: &Path) -> anyhow::Res
     })
 }
 
-/// `HEADROOM_HOME`, else `/var/tmp/headroom-UID`: reachable for the user Postgres runs as, and kept over a boot.
+/// Where what is running and the cluster are kept: `HEADROOM_HOME`, else `/var/tmp/headroom-UID`.
 pub fn state_folder() -> PathBuf {
-    match std::env::var_os("HEADROOM_HOME") {
-        Some(home) if !home.is_empty() => PathBuf::from(home),
-        _ => PathBuf::from(format!("/var/tmp/headroom-{}", geteuid())),
-    }
+    postgres::default_home()
 }
 
 /// The right to measure on this host, for this user: two runs at once would measure each other.

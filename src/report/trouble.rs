@@ -158,12 +158,13 @@ fn reasons(window: &Window) -> String {
     if all.is_empty() { "no reason given".to_owned() } else { all.join("; ") }
 }
 
+/// A server of another kind fails a hundred checks, and the first few say so.
+const SHOWN: usize = 3;
+
 fn gate_failure(gate: &Gate) -> String {
     if let Some(error) = &gate.error {
         return format!("the gate could not run: {error}");
     }
-    /// A server of another kind fails a hundred checks, and the first few say so.
-    const SHOWN: usize = 3;
     let all = gate.core_failures.len();
     let mut shown: Vec<String> =
         gate.core_failures.iter().take(SHOWN).map(|f| format!("{}: {}", f.id, f.difference)).collect();
