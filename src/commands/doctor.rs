@@ -1,5 +1,6 @@
 //! `headroom doctor`: what is here, what is missing, and the exact command that brings it. Changes nothing.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -35,7 +36,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
             Ok(line) => ("ok     ", line),
             Err(line) => ("missing", line),
         };
-        text += &format!("{mark}  {what:<9} {line}\n");
+        let _ = writeln!(text, "{mark}  {what:<9} {line}");
     }
     print(&text)?;
     Ok(Outcome::good_if(findings.iter().all(|finding| finding.found.is_ok())))

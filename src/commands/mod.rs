@@ -45,9 +45,8 @@ pub(crate) fn jwt_secret() -> String {
 
 /// How a report looks here: as wide as the terminal, coloured only on one, and not where `NO_COLOR` asks for none.
 pub(crate) fn look() -> Look {
-    let stdout = comfy_table::Table::new();
+    let size = console::Term::stdout().size_checked();
+    let width = size.map_or(Look::default().width, |(_, columns)| usize::from(columns));
     let terminal = std::io::stdout().is_terminal();
-    let width =
-        if terminal { stdout.width().map_or(Look::default().width, usize::from) } else { Look::default().width };
     Look { width, colour: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
 }

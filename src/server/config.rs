@@ -53,7 +53,7 @@ impl Default for Limits {
         Self {
             body_bytes: 64 * 1024,
             head_bytes: 64 * 1024,
-            head_time: Duration::from_secs(60),
+            head_time: Duration::from_mins(1),
             body_time: Duration::from_secs(30),
             waiting: 16_384,
             wait_time: Duration::from_secs(5),

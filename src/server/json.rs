@@ -85,12 +85,11 @@ impl<'de, const N: usize> Visitor<'de> for ObjectVisitor<'_, N> {
         let mut fields = [const { Json::Missing }; N];
         let mut unknown = HashSet::new();
         while let Some(Key(key)) = entries.next_key()? {
-            let repeated = match self.keys.iter().position(|known| *known == key) {
-                Some(place) => std::mem::replace(&mut fields[place], entries.next_value()?) != Json::Missing,
-                None => {
-                    entries.next_value::<IgnoredAny>()?;
-                    !unknown.insert(key)
-                }
+            let repeated = if let Some(place) = self.keys.iter().position(|known| *known == key) {
+                std::mem::replace(&mut fields[place], entries.next_value()?) != Json::Missing
+            } else {
+                entries.next_value::<IgnoredAny>()?;
+                !unknown.insert(key)
             };
             if repeated {
                 return Err(serde::de::Error::custom("a key is given twice"));

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::support::{self, TestDatabase, poll};
 
 /// A debug build is gated in some ten seconds while other tests run; this only ends what hangs.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// A bench folder of its own beside the installed peers: our server, one that ends at once, and one that serves junk.
 fn small_bench() -> TempDir {

@@ -1,5 +1,10 @@
 //! Everything that is tested through a socket, a process or the command line.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says where; the lint's own exception covers only test functions"
+)]
+
 mod cli;
 mod compare;
 mod load;

@@ -64,7 +64,9 @@ fn sources(module: &str) -> Vec<(PathBuf, String)> {
         let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
         (path, code)
     };
-    paths.into_iter().map(without_tests).collect()
+    let is_test =
+        |path: &PathBuf| path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
+    paths.into_iter().filter(|path| !is_test(path)).map(without_tests).collect()
 }
 
 #[test]

@@ -108,8 +108,10 @@ fn finish<T: Send + 'static>(
     Finish { query: Some(Box::pin(query)) }
 }
 
+type Query<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+
 struct Finish<T: Send + 'static> {
-    query: Option<Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>>,
+    query: Option<Query<T>>,
 }
 
 impl<T: Send + 'static> Future for Finish<T> {
@@ -140,7 +142,7 @@ impl From<Error> for StoreError {
             Some(answer) => Self::Unexpected(answer.message().to_owned()),
             // Not an answer of Postgres: the connection was closed under the query.
             None if error.is_closed()
-                || std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>()) =>
+                || std::error::Error::source(&error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>) =>
             {
                 Self::Away
             }

@@ -61,7 +61,7 @@ fn a_close_inside_the_body_is_an_error() {
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\ncut";
     let window = run(config(&server_with(move || Reply::last(cut))));
     assert_eq!((errors(&window), window.requests_ok), (vec![ErrorKind::Closed], 0));
-    let names: Vec<_> = judge(&window, None).iter().map(|reason| reason.name()).collect();
+    let names: Vec<_> = judge(&window, None).iter().map(headroom::load::Reason::name).collect();
     assert!(names.contains(&"errors") && names.contains(&"connections_lost") && names.contains(&"no_success"));
 }
 

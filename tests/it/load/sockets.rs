@@ -48,7 +48,9 @@ impl Server {
                 }));
             }
             drop(listener);
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            for thread in threads {
+                thread.join().unwrap();
+            }
         });
         Self { address, seen, acceptor: Some(acceptor) }
     }

@@ -113,7 +113,7 @@ impl Slots {
         match tokio::time::timeout(self.policy.wait_time, turn).await {
             Ok(Ok(slot)) => Ok(slot),
             // The line was dissolved because the store closed, or the wait was as long as it may be.
-            Ok(Err(_)) | Err(_) => Err(self.refusal(&self.lock())),
+            Ok(Err(_)) | Err(_) => Err(refusal(&self.lock())),
         }
     }
 
@@ -123,7 +123,7 @@ impl Slots {
             state.waiting.retain(|waiter| !waiter.slot.is_closed());
         }
         if state.closed || state.waiting.len() >= self.policy.waiting {
-            return Err(self.refusal(state));
+            return Err(refusal(state));
         }
         let (slot, turn) = oneshot::channel();
         state.waiting.push_back(Waiter { kind, slot });
@@ -136,10 +136,6 @@ impl Slots {
         let link = Arc::clone(state.links[place].as_ref()?);
         link.in_flight.add();
         Some(Slot { link, slots: Arc::clone(self) })
-    }
-
-    fn refusal(&self, state: &State) -> StoreError {
-        if state.links.iter().all(Option::is_none) { StoreError::Away } else { StoreError::Full }
     }
 
     /// Gives free slots to those who wait, first come first served.
@@ -198,6 +194,11 @@ impl Slots {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics while it holds this lock")
     }
+}
+
+/// Why there is no slot.
+fn refusal(state: &State) -> StoreError {
+    if state.links.iter().all(Option::is_none) { StoreError::Away } else { StoreError::Full }
 }
 
 /// The place of the connection for the next query, given the queries in flight on each (`None`: down).
