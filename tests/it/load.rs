@@ -9,7 +9,7 @@ mod sockets;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headroom::contract::{self, Expected, Route, Variety};
 use headroom::interrupt::Interrupt;
@@ -48,6 +48,14 @@ fn errors(window: &Window) -> Vec<ErrorKind> {
     window.errors.keys().copied().collect()
 }
 
+fn poll_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
+
 /// Nothing speaks against it, and it saw replies.
 fn assert_valid(window: &Window) {
     assert_eq!(judge(window, None), [], "{window:?}");
@@ -76,9 +84,9 @@ fn connections_are_spread_exactly_and_stay_over_several_windows() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
     let mut engine = Engine::start(Config { connections: 15, threads: 8, ..config(&server) }).unwrap();
     for _ in 0..3 {
-        let window = engine.run(WINDOW / 4, &Interrupt::default()).unwrap();
+        let window = engine.run(WINDOW, &Interrupt::default()).unwrap();
         assert_valid(&window);
-        assert_eq!((window.connections_open, window.connections_never_served), (15, 0));
+        assert_eq!((window.connections_asked, window.connections_open), (15, 15));
     }
     assert_eq!(server.connections(), 15);
 }
@@ -165,6 +173,20 @@ fn a_known_delay_is_measured() {
     assert!(window.requests_per_s <= 20.0 / DELAY.as_secs_f64());
     let books = (window.in_flight_ns + window.idle_ns) as f64 / (20.0 * WINDOW.as_nanos() as f64);
     assert!((books - 1.0).abs() < 0.01, "{books}");
+}
+
+#[test]
+fn a_reply_after_the_window_is_a_latency_and_no_throughput() {
+    let server = Server::start(|mut stream, seen| {
+        exchange(&mut stream, seen, |_, _| {
+            std::thread::sleep(WINDOW * 2);
+            Some(OK.into())
+        });
+    });
+    let window = run(config(&server));
+    assert_eq!((window.requests_ok, window.drained, window.unfinished), (0, 4, 0));
+    assert_eq!((window.latency_histogram_ns.len(), window.connections_never_served), (4, 4));
+    assert_eq!(judge(&window, None).iter().map(headroom::load::Reason::name).collect::<Vec<_>>(), ["no_success"]);
 }
 
 #[test]

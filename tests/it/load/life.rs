@@ -5,21 +5,13 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headroom::interrupt::{Interrupt, Interrupted};
 use headroom::load::{Config, Engine, ErrorKind, judge};
 
 use super::sockets::{OK, Server, exchange};
-use super::{PATIENCE, WINDOW, assert_valid, config, errors};
-
-fn poll_until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
-        std::thread::yield_now();
-    }
-}
+use super::{WINDOW, assert_valid, config, errors, poll_until};
 
 #[test]
 fn a_refused_connection_stops_the_start_with_count_errno_and_remedy() {
