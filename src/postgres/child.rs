@@ -109,7 +109,12 @@ mod tests {
     #[test]
     fn a_child_that_hangs_is_ended_with_its_children() {
         use std::os::unix::process::CommandExt;
-        let child = std::process::Command::new("sh").args(["-c", "sleep 600 & wait"]).process_group(0).spawn().unwrap();
+        use std::process::Stdio;
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "sleep 600 <&- >&- 2>&- & echo started; wait"]).process_group(0).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The shell says so once it has a child of its own.
+        child.stdout.take().unwrap().read_exact(&mut [0; 7]).unwrap();
         let group = pid_of(&child);
         let error = Group::new(child).wait("sh", Duration::ZERO, &Interrupt::default()).unwrap_err();
         assert_eq!(error.to_string(), "sh did not end within 0 s");

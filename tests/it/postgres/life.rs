@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use headroom::interrupt::Interrupt;
@@ -120,14 +121,37 @@ fn a_killed_postmaster_is_replaced() {
     Database::connect(next.url()).unwrap();
 }
 
+/// A process that has nothing to do with Postgres.
+struct Bystander(Child);
+
+impl Bystander {
+    fn start(uid: u32) -> Self {
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if nix::unistd::geteuid().is_root() {
+            command.uid(uid);
+        }
+        Self(command.spawn().expect("sleep starts"))
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_process_is_never_signalled_for_its_number_alone() {
     let home = Home::take();
     let running = home.acquire();
     let mut owner = record(home.path());
     drop(running);
-    let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
-    let pid = i32::try_from(bystander.id()).unwrap();
+    // Even one of the same user.
+    let uid = owner["uid"].as_u64().and_then(|uid| uid.try_into().ok()).unwrap();
+    let mut bystander = Bystander::start(uid);
+    let pid = i32::try_from(bystander.0.id()).unwrap();
     let stat = procfs::process::Process::new(pid).unwrap().stat().unwrap();
 
     // The pid file of a crash, whose number belongs to somebody else now.
@@ -148,9 +172,7 @@ fn a_process_is_never_signalled_for_its_number_alone() {
     fs::write(home.path().join("owner.json"), "{").unwrap();
     home.acquire().leave().unwrap();
 
-    assert!(bystander.try_wait().unwrap().is_none(), "it was left alone");
-    bystander.kill().unwrap();
-    bystander.wait().unwrap();
+    assert!(bystander.0.try_wait().unwrap().is_none(), "it was left alone");
 }
 
 #[test]

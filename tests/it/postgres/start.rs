@@ -57,6 +57,23 @@ fn ten_users_at_once_share_one_start() {
     assert!(!lives(pid));
 }
 
+#[test]
+fn users_that_come_while_others_go_get_in() {
+    const TIMES: usize = 4;
+    let home = Home::take();
+    drop(home.acquire());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..TIMES {
+                    home.acquire().leave().unwrap();
+                }
+            });
+        }
+    });
+    assert!(!home.path().join("owner.json").exists());
+}
+
 /// What surrounds the caller must not matter: its umask, locale, working folder and temporary folder.
 fn starts_well_under(umask: &str, locale: Option<&str>) {
     let folder = fresh_folder();
