@@ -31,7 +31,7 @@ pub struct Look {
 
 impl Default for Look {
     fn default() -> Self {
-        Self { width: 100, colour: false }
+        Self { width: 120, colour: false }
     }
 }
 
