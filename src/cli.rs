@@ -1,4 +1,4 @@
-//! What can be typed. Only declares; what is typed becomes plain configuration in `main`.
+//! What can be typed. Only declares; what is typed becomes plain configuration in `commands`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -150,7 +150,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 /// How long a comparison measures.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Profile {
-    /// One round of 2 s + 4 s at 100 connections: a first answer in about five minutes
+    /// One round of 2 s + 4 s at 100 connections: a first answer in about six minutes
     Quick,
     /// Ten rounds of short windows: enough for verdicts
     Standard,

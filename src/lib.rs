@@ -11,16 +11,16 @@
 //! | [`postgres`] | the private cluster, seeding, reset, marker, activity counts | `dataset`, `interrupt`, `progress` |
 //! | [`host`] | CPU, kernel and cgroup facts; `/proc` sampling | nothing |
 //! | [`peer`] | `peers.toml`: install, start, ready, stop | `host`, `interrupt`, `progress` |
-//! | [`parity`] | contract × a running server → verdict | `contract`, `dataset`, `postgres` |
+//! | [`parity`] | contract × a running server → verdict | `contract`, `dataset`, `postgres`, `interrupt` |
 //! | [`stats`] | median, spread, ratios: pure | nothing |
-//! | [`record`] | the versioned rows on disk, their only reader and writer | `host` |
+//! | [`record`] | the versioned rows on disk, their only reader and writer | nothing |
 //! | [`report`] | records → terminal and Markdown; never measures | `record`, `stats` |
 //! | [`setup`] | brings what is missing: peers, cluster | `peer`, `postgres`, `interrupt`, `progress` |
-//! | [`compare`] | gate → warm-up → rotated rounds → record | all above but `server` and `report` |
+//! | [`compare`] | gate → warm-up → rotated rounds → record | `contract`, `load`, `postgres`, `host`, `peer`, `parity`, `record`, `setup`, `interrupt`, `progress` |
 //! | [`interrupt`] | SIGINT and SIGTERM as a value | nothing |
 //! | [`progress`] | what a long job says while it runs | nothing |
 //!
-//! The binary adds `cli` (what can be typed) and `terminal` (how progress looks).
+//! The binary adds `cli` (what can be typed), `commands` (one file each) and `terminal` (how progress looks).
 
 pub mod compare;
 pub mod contract;

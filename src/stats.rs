@@ -59,14 +59,6 @@ impl Sample {
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
-
-    /// Median of the distances from the median, in the unit of the values. Not scaled to a standard deviation.
-    pub fn median_absolute_deviation(&self) -> f64 {
-        let middle = self.median();
-        let mut distances: Vec<f64> = self.0.iter().map(|value| (value - middle).abs()).collect();
-        distances.sort_by(f64::total_cmp);
-        median_of_sorted(&distances)
-    }
 }
 
 fn median_of_sorted(sorted: &[f64]) -> f64 {
@@ -221,17 +213,12 @@ mod tests {
     fn one_value_is_its_own_median_without_spread() {
         let one = sample(&[7.0]);
         assert_eq!((one.len(), one.median(), one.min(), one.max()), (1, 7.0, 7.0, 7.0));
-        close(one.median_absolute_deviation(), 0.0);
     }
 
     #[test]
     fn an_odd_count_has_a_middle_and_an_even_count_the_mean_of_two() {
         close(sample(&[9.0, 1.0, 4.0]).median(), 4.0);
         close(sample(&[9.0, 1.0, 4.0, 6.0]).median(), 5.0);
-        // |1-4|, |4-4|, |9-4| = 3, 0, 5
-        close(sample(&[9.0, 1.0, 4.0]).median_absolute_deviation(), 3.0);
-        // around 5: 4, 4, 1, 1 → sorted 1 1 4 4
-        close(sample(&[9.0, 1.0, 4.0, 6.0]).median_absolute_deviation(), 2.5);
     }
 
     #[test]

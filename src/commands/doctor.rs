@@ -63,7 +63,7 @@ fn binaries(bench: &Path) -> Result<String, String> {
     if let Some(pinned) = peer::pinned_postgres(bench) {
         return Ok(format!("pinned, in {}", pinned.display()));
     }
-    Err("the pinned one comes with the peers; `--postgres-bin DIR` takes another".to_owned())
+    Err("the pinned one comes with the peers: `npm ci --ignore-scripts` in bench/peers brings it, `--postgres-bin DIR` takes another".to_owned())
 }
 
 fn cluster() -> String {
@@ -79,7 +79,7 @@ fn host_line() -> Result<String, String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let model = facts.cpu_model.unwrap_or_else(|| "unknown CPU".to_owned());
     if cpus < 2 {
-        return Err(format!("{cpus} CPU ({model}): server, Postgres and driver need at least two between them"));
+        return Err(format!("{cpus} CPU ({model}): server, Postgres and driver need two, give this machine another"));
     }
     Ok(format!("{cpus} CPUs ({model})"))
 }

@@ -1,6 +1,7 @@
 //! `headroom load URL`
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use headroom::contract::{self, Variety};
@@ -15,6 +16,9 @@ use crate::cli;
 /// thousands, rare enough not to cost the driver.
 const CHECK_EVERY: u32 = 64;
 
+/// Whoever waits for the result does not wait longer than this for replies that a starved connection still owes.
+const DRAIN: Duration = Duration::from_secs(5);
+
 pub(crate) fn run(args: &cli::Load, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let (address, host, target) = resolve(&args.url)?;
     let (requests, success_status) = requests(args, target)?;
@@ -25,11 +29,12 @@ pub(crate) fn run(args: &cli::Load, interrupt: &Interrupt) -> anyhow::Result<Out
         connections: args.connections,
         threads: args.threads,
         timeout: args.timeout,
+        drain: args.timeout.min(DRAIN),
         requests,
         success_status,
         check_every: CHECK_EVERY,
     };
-    let mut engine = Engine::start(config)?;
+    let mut engine = Engine::start(config, interrupt)?;
     if !args.warmup.is_zero() {
         engine.run(args.warmup, interrupt)?;
     }

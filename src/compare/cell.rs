@@ -41,7 +41,7 @@ pub(super) fn measure(
     database: &mut Database,
 ) -> anyhow::Result<Window> {
     quiet(database, cell.route)?;
-    let mut engine = match Engine::start(config(bench.settings, cell, life)) {
+    let mut engine = match Engine::start(config(bench.settings, cell, life), bench.interrupt) {
         Ok(engine) => engine,
         Err(error) => return broken(bench, cell, attempt, life, "not_connected", &error),
     };
@@ -75,6 +75,8 @@ fn config(settings: &Settings, cell: &Cell, life: &ServerLife) -> load::Config {
         connections: cell.connections as usize,
         threads: settings.driver_threads as usize,
         timeout: timeout(cell.route, cell.connections),
+        // All of it: what a warm-up leaves behind would be worked on, and charged, in the window.
+        drain: timeout(cell.route, cell.connections),
         requests: contract::requests(cell.route, variety, BENCH_SECRET).into_iter().map(load::render).collect(),
         success_status: Some(cell.route.success_status()),
         check_every: settings.check_every,

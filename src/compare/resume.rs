@@ -72,7 +72,9 @@ pub(super) fn difference(then: &Run, now: &Run) -> Option<String> {
     let changed =
         |what: &str, then: &str, now: &str| (then != now).then(|| format!("{what} was {then} and is {now} now"));
     let commit = |run: &Run| run.git_commit.clone().unwrap_or_else(|| "unknown".to_owned());
+    let build = |run: &Run| if run.debug_build { "debug" } else { "release" };
     changed("headroom's version", &then.headroom_version, &now.headroom_version)
+        .or_else(|| changed("the build", build(then), build(now)))
         .or_else(|| changed("the commit", &commit(then), &commit(now)))
         .or_else(|| changed("Postgres", &then.postgres.version, &now.postgres.version))
         .or_else(|| {

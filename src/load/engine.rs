@@ -43,7 +43,7 @@ impl Engine {
     /// # Errors
     /// Where a request cannot be sent as given, where open files do not suffice, and where fewer than all connections
     /// come up: with their number, the error of the system and the remedy.
-    pub fn start(config: Config) -> anyhow::Result<Self> {
+    pub fn start(config: Config, interrupt: &Interrupt) -> anyhow::Result<Self> {
         let Config { connections, threads, .. } = config;
         ensure!(threads > 0, "0 threads drive nothing: use at least 1");
         ensure!(
@@ -58,6 +58,7 @@ impl Engine {
             address: config.address,
             script,
             timeout: config.timeout,
+            drain: config.drain,
             success_status: config.success_status,
             check_every: config.check_every,
             epoch: Instant::now(),
@@ -69,8 +70,7 @@ impl Engine {
         for (index, first_requests) in first_requests.iter().enumerate() {
             engine.threads.push(spawn(index, first_requests, &engine.shared, answer.clone())?);
         }
-        // A signal is looked at by `run`; the limit of a handshake bounds this.
-        engine.open(&Interrupt::default())?;
+        engine.open(interrupt)?;
         Ok(engine)
     }
 

@@ -45,6 +45,8 @@ pub struct Config {
     pub threads: usize,
     /// A reply slower than this ends its connection and counts as `timeout`.
     pub timeout: Duration,
+    /// Longest wait after a window for replies to what was sent inside it.
+    pub drain: Duration,
     /// Sent in order, from a different start on every connection.
     pub requests: Vec<Request>,
     /// `Some(201)`: only this status counts. `None`: any 2xx.

@@ -37,6 +37,7 @@ pub(super) struct Shared {
     pub(super) address: SocketAddr,
     pub(super) script: Script,
     pub(super) timeout: Duration,
+    pub(super) drain: Duration,
     pub(super) success_status: Option<u16>,
     pub(super) check_every: u32,
     /// Zero of all times in nanoseconds.

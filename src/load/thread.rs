@@ -16,8 +16,6 @@ const EVENTS_AT_ONCE: usize = 1024;
 /// How often all connections are looked at for timeouts and reconnects, and the flag to leave is read: a scan of ten
 /// thousand connections in this time is about one part in a thousand of it.
 const TICK_NS: u64 = 20_000_000;
-/// Longest wait for replies to what was sent inside the window; a shorter timeout ends it earlier.
-const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// Rounds of opening: a server that closes idle connections may close one while the others open, but not every time.
 const OPENING_ROUNDS: usize = 3;
 
@@ -149,7 +147,7 @@ impl Thread {
     }
 
     fn drain(&mut self, events: &mut Events, tick_ns: &mut u64) -> std::io::Result<()> {
-        let limit = u64::try_from(DRAIN_LIMIT.as_nanos()).expect("seconds fit");
+        let limit = u64::try_from(self.shared.drain.as_nanos()).unwrap_or(u64::MAX / 2);
         let deadline_ns = self.pool.now_ns() + limit;
         while self.pool.is_outstanding() && self.pool.now_ns() < deadline_ns && !self.is_aborted() {
             self.turn_with_ticks(events, tick_ns, deadline_ns)?;

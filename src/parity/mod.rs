@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::postgres::Database;
 
 pub use run::{Scope, run, run_scope};
-pub use text::{summary, text};
+pub use text::text;
 
 /// What to check and how far to go.
 #[derive(Debug)]

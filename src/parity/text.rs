@@ -39,7 +39,7 @@ pub fn text(verdict: &Verdict, verbose: bool) -> String {
 }
 
 /// `78 of 78 core checks passed, 41 of 45 strict`, and what else a reader must know.
-pub fn summary(verdict: &Verdict) -> String {
+fn summary(verdict: &Verdict) -> String {
     let (core, strict) = (verdict.count(Level::Core), verdict.count(Level::Strict));
     let mut line = format!(
         "{} of {} core checks passed, {} of {} strict",

@@ -10,7 +10,7 @@ use super::install::peers;
 /// What builds and version commands may use.
 pub(super) const TOOL: [&str; 4] = ["headroom", "node", "bun", "peers"];
 /// What a start command may use. Secrets are left out: any user of the host can read a command line.
-pub(super) const COMMAND: [&str; 6] = ["headroom", "node", "bun", "peers", "host", "port"];
+pub(super) const COMMAND: [&str; 7] = ["headroom", "node", "bun", "peers", "host", "port", "pool"];
 /// What the environment may use.
 pub(super) const ENV: [&str; 9] =
     ["headroom", "node", "bun", "peers", "host", "port", "database_url", "jwt_secret", "pool"];

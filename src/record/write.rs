@@ -52,11 +52,6 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The record's folder.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// Where the output of a server's life goes.
     pub fn log_path(&self, server: &str, life: u32) -> anyhow::Result<PathBuf> {
         let logs = self.dir.join(LOGS_FOLDER);

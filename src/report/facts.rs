@@ -14,12 +14,13 @@ pub(super) fn opening(record: &Record, document: &mut Document) {
         None => format!("headroom compare, {} profile", settings.profile),
     });
     let rounds = if settings.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", settings.rounds) };
+    let order = if settings.rounds == 1 { "" } else { ", order rotated" };
     let label = match settings.profile.as_str() {
         "quick" => " A first answer: one host, short windows, no verdicts.",
         _ => "",
     };
     document.paragraph(format!(
-        "{} UTC, {rounds} of {} s + {} s windows (warm-up + measured), order rotated.{label}",
+        "{} UTC, {rounds} of {} s + {} s windows (warm-up + measured){order}.{label}",
         run.started_at.strftime("%Y-%m-%d %H:%M"),
         seconds(settings.warmup_s),
         seconds(settings.window_s),

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The secret every bench uses when none is set. Known to everyone, so never accepted from other hosts.
 pub const BENCH_SECRET: &str = "bench-secret-do-not-use-in-production";
 
-/// Most workers a server may have: connections to Postgres are never shared between workers, and there are ten.
+/// More than any Postgres is set up for: a slip of the finger.
 const MOST_CONNECTIONS: usize = 1_000;
 
 /// Which client talks to Postgres.

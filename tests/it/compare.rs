@@ -187,11 +187,15 @@ fn every_key_of_load_json_is_documented() {
         connections: 1,
         threads: 1,
         timeout: Duration::from_secs(10),
+        drain: Duration::from_secs(10),
         requests: vec![request],
         success_status: Some(201),
         check_every: 0,
     };
-    let window = Engine::start(config).unwrap().run(Duration::from_millis(20), &Interrupt::default()).unwrap();
+    let window = Engine::start(config, &Interrupt::default())
+        .unwrap()
+        .run(Duration::from_millis(20), &Interrupt::default())
+        .unwrap();
     let report = Report::new("http://x/", "x", 1, &window, &judge(&window, None));
     let json = serde_json::to_value(report).unwrap();
     // A status that does not count, so that failures and reasons are there too.

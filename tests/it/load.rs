@@ -19,6 +19,8 @@ use sockets::{OK, Server, exchange};
 
 /// Long enough for thousands of requests, short enough to run every test each time.
 const WINDOW: Duration = Duration::from_millis(200);
+/// After a window, for what starved connections are still owed.
+const DRAIN: Duration = Duration::from_secs(1);
 /// Longer than any test lasts: a test that hangs ends by this.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -34,6 +36,7 @@ fn config(server: &Server) -> Config {
         connections: 4,
         threads: 2,
         timeout: PATIENCE,
+        drain: DRAIN,
         requests: vec![get("/")],
         success_status: None,
         check_every: 0,
@@ -41,7 +44,7 @@ fn config(server: &Server) -> Config {
 }
 
 fn run(config: Config) -> Window {
-    Engine::start(config).unwrap().run(WINDOW, &Interrupt::default()).unwrap()
+    Engine::start(config, &Interrupt::default()).unwrap().run(WINDOW, &Interrupt::default()).unwrap()
 }
 
 fn errors(window: &Window) -> Vec<ErrorKind> {
@@ -82,7 +85,8 @@ fn what_the_driver_counts_is_what_the_server_answered() {
 #[test]
 fn connections_are_spread_exactly_and_stay_over_several_windows() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
-    let mut engine = Engine::start(Config { connections: 15, threads: 8, ..config(&server) }).unwrap();
+    let mut engine =
+        Engine::start(Config { connections: 15, threads: 8, ..config(&server) }, &Interrupt::default()).unwrap();
     for _ in 0..3 {
         let window = engine.run(WINDOW, &Interrupt::default()).unwrap();
         assert_valid(&window);

@@ -98,6 +98,8 @@ fn a_second_signal_ends_at_once() {
     for client in &mut clients {
         client.send("GET /cpu?n=1000000 HTTP/1.1\r\nhost: test\r\n\r\n");
     }
+    // One worker reads its connections in turn: an answer to a later request shows that the others were read.
+    assert_eq!(served.wire().get("/health").status, 200);
     served.signal(Signal::SIGINT);
     wait_until(5, "the listener to close", || std::net::TcpStream::connect(served.address).is_err());
     served.signal(Signal::SIGINT);

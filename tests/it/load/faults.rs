@@ -40,7 +40,7 @@ fn bytes_before_any_request_are_an_early_reply() {
         exchange(&mut stream, seen, |_, _| Some(OK.into()));
     });
     // Whether the bytes are met while opening or later depends on their speed; they may not pass.
-    let outcome = Engine::start(config(&server)).and_then(|mut engine| {
+    let outcome = Engine::start(config(&server), &Interrupt::default()).and_then(|mut engine| {
         poll_until("bytes on every connection", || written.load(Ordering::SeqCst) >= 4);
         engine.run(WINDOW, &Interrupt::default())
     });

@@ -17,7 +17,8 @@ use super::{WINDOW, assert_valid, config, errors, poll_until};
 fn a_refused_connection_stops_the_start_with_count_errno_and_remedy() {
     let server = Server::start(|_, _| {});
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let error = Engine::start(Config { address: free, connections: 7, ..config(&server) }).unwrap_err();
+    let error =
+        Engine::start(Config { address: free, connections: 7, ..config(&server) }, &Interrupt::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -30,7 +31,9 @@ fn a_refused_connection_stops_the_start_with_count_errno_and_remedy() {
 #[test]
 fn more_connections_than_open_files_are_refused_before_the_first() {
     let server = Server::start(|_, _| {});
-    let error = Engine::start(Config { connections: 1 << 40, ..config(&server) }).unwrap_err().to_string();
+    let error = Engine::start(Config { connections: 1 << 40, ..config(&server) }, &Interrupt::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("the hard limit is") && error.contains("use fewer connections"), "{error}");
     assert_eq!(server.connections(), 0);
 }
@@ -38,7 +41,7 @@ fn more_connections_than_open_files_are_refused_before_the_first() {
 #[test]
 fn a_configuration_that_cannot_work_is_refused() {
     let server = Server::start(|_, _| {});
-    let refused = |config: Config| Engine::start(config).unwrap_err().to_string();
+    let refused = |config: Config| Engine::start(config, &Interrupt::default()).unwrap_err().to_string();
     assert!(refused(Config { threads: 0, ..config(&server) }).contains("0 threads"));
     assert!(
         refused(Config { threads: 5, ..config(&server) }).contains("4 connections cannot be spread over 5 threads")
@@ -54,7 +57,7 @@ fn a_close_between_warm_up_and_window_is_a_reconnect() {
         stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         exchange(&mut stream, seen, |_, _| Some(OK.into()));
     });
-    let mut engine = Engine::start(config(&server)).unwrap();
+    let mut engine = Engine::start(config(&server), &Interrupt::default()).unwrap();
     engine.run(WINDOW, &Interrupt::default()).unwrap();
     poll_until("the close of all idle connections", || server.closed() == server.connections());
     let window = engine.run(WINDOW, &Interrupt::default()).unwrap();
@@ -70,7 +73,7 @@ fn a_close_that_the_first_request_meets_is_a_reconnect_too() {
         let is_of_warm_up = seen.connections.load(Ordering::SeqCst) <= 4;
         exchange(&mut stream, seen, |_, _| (!(is_of_warm_up && is_closing.load(Ordering::SeqCst))).then(|| OK.into()));
     });
-    let mut engine = Engine::start(config(&server)).unwrap();
+    let mut engine = Engine::start(config(&server), &Interrupt::default()).unwrap();
     engine.run(WINDOW, &Interrupt::default()).unwrap();
     closing.store(true, Ordering::SeqCst);
     let window = engine.run(WINDOW, &Interrupt::default()).unwrap();
@@ -81,7 +84,8 @@ fn a_close_that_the_first_request_meets_is_a_reconnect_too() {
 #[test]
 fn a_new_connection_that_is_closed_without_a_reply_is_an_error() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| None));
-    let window = Engine::start(config(&server)).unwrap().run(WINDOW, &Interrupt::default()).unwrap();
+    let window =
+        Engine::start(config(&server), &Interrupt::default()).unwrap().run(WINDOW, &Interrupt::default()).unwrap();
     assert_eq!((errors(&window), window.reconnects), (vec![ErrorKind::Closed], 4));
     // The waits between reconnects grow.
     assert!(window.errors[&ErrorKind::Closed] < 40, "{:?}", window.errors);
@@ -99,7 +103,7 @@ fn a_starved_connection_is_recorded_and_does_not_void_the_window() {
             Some(OK.into())
         });
     });
-    let mut engine = Engine::start(config(&server)).unwrap();
+    let mut engine = Engine::start(config(&server), &Interrupt::default()).unwrap();
     let window = engine.run(WINDOW, &Interrupt::default()).unwrap();
     assert_valid(&window);
     assert_eq!((window.connections_never_served, window.unfinished, window.latency_censored), (1, 1, 1));
@@ -121,7 +125,8 @@ fn a_server_that_dies_ends_the_window_early() {
         });
     });
     let asked = Duration::from_mins(10);
-    let window = Engine::start(config(&server)).unwrap().run(asked, &Interrupt::default()).unwrap();
+    let window =
+        Engine::start(config(&server), &Interrupt::default()).unwrap().run(asked, &Interrupt::default()).unwrap();
     assert!(window.window < asked);
     assert!(errors(&window).contains(&ErrorKind::Refused), "{:?}", window.errors);
     assert_eq!(window.connections_open, 0);
@@ -140,7 +145,7 @@ fn a_server_that_is_gone_before_the_window_is_an_error_with_its_count() {
             (k == 0).then(|| OK.into())
         });
     });
-    let mut engine = Engine::start(config(&server)).unwrap();
+    let mut engine = Engine::start(config(&server), &Interrupt::default()).unwrap();
     let _ = engine.run(WINDOW, &Interrupt::default());
     let error = engine.run(WINDOW, &Interrupt::default()).unwrap_err().to_string();
     assert!(error.contains("only 0 of 4 connections") && error.contains("ECONNREFUSED"), "{error}");
@@ -178,7 +183,7 @@ fn window_that_waits_for_a_signal() {
         });
     });
     let interrupt = Interrupt::listen().unwrap();
-    let mut engine = Engine::start(config(&server)).unwrap();
+    let mut engine = Engine::start(config(&server), &Interrupt::default()).unwrap();
     let error = engine.run(Duration::from_mins(10), &interrupt).unwrap_err();
     assert_eq!(error.downcast_ref::<Interrupted>().map(|interrupted| interrupted.signal), Some(2));
 }

@@ -1,7 +1,5 @@
 //! What is done to databases and counted in them, and which databases are left alone.
 
-use std::sync::Arc;
-
 use headroom::dataset;
 use headroom::interrupt::Interrupt;
 use headroom::postgres::{Cluster, Database, StoredOrder, prepare, reset};
@@ -9,7 +7,7 @@ use headroom::progress::Silent;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::Home;
-use crate::support::{TestDatabase, cluster};
+use crate::support::{TestDatabase, with_cluster};
 
 /// Runs statements as any client would, on a connection that stays open with the value.
 pub(super) struct Client {
@@ -53,19 +51,18 @@ struct Plain {
     name: String,
     admin: String,
     url: String,
-    _cluster: Arc<Cluster>,
 }
 
 impl Plain {
     fn new(name: &str) -> Self {
-        let cluster = cluster();
+        let main = with_cluster(|cluster| cluster.url().to_owned());
         let name = format!("plain_{}_{name}", std::process::id());
-        let base = cluster.url().rsplit_once("/headroom?").expect("the main database's url").0.to_owned();
+        let base = main.rsplit_once("/headroom?").expect("the main database's url").0.to_owned();
         let admin = format!("{base}/postgres?sslmode=disable");
         let mut client = Client::connect(&admin);
         client.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
         client.run(&format!("CREATE DATABASE {name}"));
-        Self { url: format!("{base}/{name}?sslmode=disable"), name, admin, _cluster: cluster }
+        Self { url: format!("{base}/{name}?sslmode=disable"), name, admin }
     }
 }
 
@@ -272,10 +269,10 @@ fn a_checkpoint_is_counted_once_it_is_done() {
 
 #[test]
 fn the_server_is_described() {
-    let cluster = cluster();
-    let mut database = Database::connect(cluster.url()).unwrap();
-    assert_eq!(database.version().unwrap(), cluster.version());
-    assert!(cluster.version().starts_with(|first: char| first.is_ascii_digit()));
+    let (url, version) = with_cluster(|cluster| (cluster.url().to_owned(), cluster.version().to_owned()));
+    let mut database = Database::connect(&url).unwrap();
+    assert_eq!(database.version().unwrap(), version);
+    assert!(version.starts_with(|first: char| first.is_ascii_digit()));
     let pid = database.postmaster_pid().unwrap().unwrap();
     assert_eq!(pid, super::postmaster(&crate::support::test_home()));
 
