@@ -115,6 +115,9 @@ pub(crate) struct Load {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// What wrk needs to be told: percentiles are always printed
+    #[arg(long, hide = true)]
+    pub(crate) latency: bool,
 }
 
 /// `500ms`, `10s`, `2m`, `1h`, or seconds.
@@ -163,10 +166,10 @@ pub(crate) struct Compare {
     /// How long to measure [default: quick, or the suite's]
     #[arg(long, value_enum)]
     pub(crate) profile: Option<Profile>,
-    /// Servers, routes and conditions by name, from bench/suites
+    /// Servers, routes and conditions by name, from bench/suites: default, steps, express-to-elysia, bun-or-node, …
     #[arg(long, value_name = "NAME")]
     pub(crate) suite: Option<String>,
-    /// Servers by their names in bench/peers.toml, separated by commas
+    /// Servers by their names in bench/peers.toml, separated by commas; ratios need `native` among them
     #[arg(long = "peer", value_name = "NAMES", value_delimiter = ',')]
     pub(crate) servers: Vec<String>,
     /// Routes, separated by commas: health, echo, me, user, list, order, cpu

@@ -81,29 +81,27 @@ fn private_cluster(options: &Options, bench: &Path, keep: bool) -> ClusterOption
     }
 }
 
-/// The folder with `peers.toml`: the one asked for; else found upwards from the current folder; else the checkout this
-/// program was built in.
+/// The folder with `peers.toml`: the one asked for, else the nearest from the current folder upwards.
 pub fn bench_folder(asked: Option<&Path>) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir().context("the current folder cannot be read")?;
-    find_bench(asked, &here, Path::new(env!("CARGO_MANIFEST_DIR")))
+    find_bench(asked, &here)
 }
 
 const CATALOGUE: &str = "peers.toml";
 
-fn find_bench(asked: Option<&Path>, here: &Path, built_in: &Path) -> anyhow::Result<PathBuf> {
+fn find_bench(asked: Option<&Path>, here: &Path) -> anyhow::Result<PathBuf> {
     if let Some(asked) = asked {
         if asked.join(CATALOGUE).is_file() {
             return fs::canonicalize(asked).with_context(|| format!("{} cannot be entered", asked.display()));
         }
         bail!("{} has no {CATALOGUE}: name the bench folder of a checkout", asked.display());
     }
-    let above = here.ancestors().map(|folder| folder.join("bench"));
-    let found = above.chain([built_in.join("bench")]).find(|bench| bench.join(CATALOGUE).is_file());
+    let mut above = here.ancestors().map(|folder| folder.join("bench"));
+    let found = above.find(|bench| bench.join(CATALOGUE).is_file());
     found.with_context(|| {
         format!(
-            "no bench/{CATALOGUE} in {} or above it, nor in {}: go into a checkout, or name its bench folder with --bench",
-            here.display(),
-            built_in.display()
+            "no bench/{CATALOGUE} in {} or above it: go into a checkout, or name its bench folder with --bench",
+            here.display()
         )
     })
 }
@@ -185,20 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn the_bench_folder_is_the_one_asked_for_or_the_nearest_above_or_the_built_in() {
+    fn the_bench_folder_is_the_one_asked_for_or_the_nearest_above() {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
-        let (outer, built_in, asked) = (root.join("outer"), root.join("built-in"), root.join("asked"));
+        let (outer, asked) = (root.join("outer"), root.join("asked"));
         let deep = outer.join("a/b");
         fs::create_dir_all(&deep).unwrap();
-        let (outer_bench, built_in_bench, asked_bench) =
-            (with_bench(&outer), with_bench(&built_in), with_bench(&asked));
-        assert_eq!(find_bench(Some(&asked_bench), &deep, &built_in).unwrap(), asked_bench);
-        assert_eq!(find_bench(None, &deep, &built_in).unwrap(), outer_bench);
-        assert_eq!(find_bench(None, &root, &built_in).unwrap(), built_in_bench);
-        let error = find_bench(None, &root, &root).unwrap_err().to_string();
+        let (outer_bench, asked_bench) = (with_bench(&outer), with_bench(&asked));
+        assert_eq!(find_bench(Some(&asked_bench), &deep).unwrap(), asked_bench);
+        assert_eq!(find_bench(None, &deep).unwrap(), outer_bench);
+        let error = find_bench(None, &root).unwrap_err().to_string();
         assert!(error.contains("--bench") && !error.contains('\n'), "{error}");
-        let error = find_bench(Some(&deep), &deep, &built_in).unwrap_err().to_string();
+        let error = find_bench(Some(&deep), &deep).unwrap_err().to_string();
         assert!(error.contains("has no peers.toml"), "{error}");
     }
 

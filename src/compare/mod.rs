@@ -21,11 +21,12 @@ use std::time::Duration;
 pub use options::{Options, Profile, results_folder};
 pub use suite::Suite;
 
+use crate::host::HostCpu;
 use crate::interrupt::Interrupt;
 use crate::peer::{self, Catalogue, Spec};
 use crate::postgres::Database;
 use crate::progress::Progress;
-use crate::record::{Record, Run, Settings, Writer};
+use crate::record::{Limits, Record, Run, Settings, Writer};
 use crate::setup::{self, MeasureLock};
 use plan::Plan;
 use resume::Attempts;
@@ -98,10 +99,27 @@ fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &I
         progress.note("this is a debug build: its native rows are no ceiling, measure with `cargo run --release`");
     }
     progress.note(&format!("measuring {} cells into {}", plan.cells(), dir.display()));
+    warn_of_others(&run.settings.limits, progress, interrupt)?;
     let mut session = Session::new(&environment, specs, run, writer, database, attempts, progress, interrupt)?;
     let outcome = session.measure(&plan);
     progress.finish();
     finish(outcome, &dir, progress)
+}
+
+/// Looks at the host while nothing of ours runs: better said now than after a table of void windows.
+fn warn_of_others(limits: &Limits, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<()> {
+    const LOOK: Duration = Duration::from_secs(1);
+    let Ok(before) = HostCpu::sample() else { return Ok(()) };
+    interrupt.sleep(LOOK)?;
+    let shares = HostCpu::sample().ok().and_then(|after| after.shares_since(before));
+    if let Some(shares) = shares.filter(|shares| shares.busy > limits.max_foreign_cpu_share) {
+        progress.note(&format!(
+            "other processes use {:.0} % of this host now: windows in which they use more than {:.0} % will be void, end them first",
+            shares.busy * 100.0,
+            limits.max_foreign_cpu_share * 100.0
+        ));
+    }
+    Ok(())
 }
 
 /// Opens an interrupted record and plans what it lacks.

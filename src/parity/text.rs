@@ -6,15 +6,28 @@ use super::{Level, Outcome, Verdict};
 
 /// Checks named of a failure that many share.
 const NAMED: usize = 3;
+/// Failures told at length without `verbose`: a server that misses a whole route fails hundreds of checks.
+const TOLD: usize = 20;
 
-/// Failures first, in the order they were met; with `verbose` every other check after them; one summary line last.
+/// Failures first, in the order they were met, the first of them at length; with `verbose` all of them and every other
+/// check after them; the verdict last.
 pub fn text(verdict: &Verdict, verbose: bool) -> String {
     let mut text = String::new();
+    // Strict differences are noise while the server does not pass.
+    let core_only = !verbose && !verdict.passed();
+    let mut more = 0;
     let mut told: Vec<&str> = Vec::new();
     for outcome in &verdict.outcomes {
         let Some(failure) = outcome.failure.as_deref().filter(|failure| !told.contains(failure)) else { continue };
         // Only what was not run shares its text: once is enough for all of them.
         let alike: Vec<&Outcome> = verdict.outcomes.iter().filter(|other| other.failure == outcome.failure).collect();
+        if core_only && outcome.level == Level::Strict {
+            continue;
+        }
+        if told.len() >= TOLD && !verbose {
+            more += alike.len();
+            continue;
+        }
         told.push(failure);
         if alike.len() == 1 || verbose {
             for outcome in alike {
@@ -27,15 +40,33 @@ pub fn text(verdict: &Verdict, verbose: bool) -> String {
             let _ = writeln!(text, "FAILED  {} checks {failure}\n        {named}{more}", alike.len());
         }
     }
+    if more > 0 {
+        let _ = writeln!(text, "FAILED  {more} checks more, by route: {}; --verbose shows them", by_route(verdict));
+    }
     if verbose {
         for outcome in verdict.outcomes.iter().filter(|outcome| outcome.failure.is_none()) {
             let word = if outcome.skipped.is_some() { "skipped" } else { "passed" };
             entry(&mut text, word, outcome, outcome.skipped.as_deref());
         }
     }
-    text.push_str(&summary(verdict));
-    text.push('\n');
+    let word = if verdict.passed() { "passed" } else { "NOT passed" };
+    let _ = writeln!(text, "gate {word}: {}", summary(verdict));
     text
+}
+
+/// `health 0 of 3, echo 71 of 71`: core checks failed, by the first word of their ids.
+fn by_route(verdict: &Verdict) -> String {
+    let mut routes: Vec<(&str, usize, usize)> = Vec::new();
+    for outcome in verdict.outcomes.iter().filter(|outcome| outcome.level == Level::Core) {
+        let route = outcome.id.split('-').next().unwrap_or_default();
+        let place = routes.iter().position(|(name, ..)| *name == route).unwrap_or_else(|| {
+            routes.push((route, 0, 0));
+            routes.len() - 1
+        });
+        routes[place].1 += usize::from(outcome.failure.is_some());
+        routes[place].2 += 1;
+    }
+    routes.iter().map(|(name, failed, all)| format!("{name} {failed} of {all}")).collect::<Vec<_>>().join(", ")
 }
 
 /// `78 of 78 core checks passed, 41 of 45 strict`, and what else a reader must know.
@@ -64,7 +95,7 @@ fn entry(text: &mut String, word: &str, outcome: &Outcome, detail: Option<&str>)
         Level::Core => "core",
         Level::Strict => "strict",
     };
-    let _ = writeln!(text, "{word:<7} {level:<6} {}: {}", outcome.id, outcome.proves);
+    let _ = writeln!(text, "{word:<7} {level:<6} {} [{}]", outcome.proves, outcome.id);
     if let Some(detail) = detail {
         let _ = writeln!(text, "        {detail}");
     }
@@ -128,6 +159,6 @@ mod tests {
         let mut verdict = mixed();
         verdict.outcomes.retain(|outcome| outcome.failure.is_none() && outcome.skipped.is_none());
         verdict.orders_stored = 0;
-        assert_eq!(text(&verdict, false), "1 of 1 core checks passed, 1 of 1 strict; seed 7\n");
+        assert_eq!(text(&verdict, false), "gate passed: 1 of 1 core checks passed, 1 of 1 strict; seed 7\n");
     }
 }

@@ -111,7 +111,11 @@ pub(super) fn last_lines(bytes: &[u8]) -> String {
     if lines.is_empty() {
         return "it printed nothing".to_owned();
     }
-    lines[lines.len().saturating_sub(QUOTED_LINES)..].join(" | ")
+    // A stack trace hides the line that says what went wrong.
+    let error = lines.iter().rposition(|line| line.contains("Error:") || line.starts_with("error:"));
+    let last = lines.len().saturating_sub(QUOTED_LINES);
+    let first = error.map_or(last, |error| error.min(last));
+    lines[first..].iter().take(QUOTED_LINES).map(String::as_str).collect::<Vec<_>>().join(" | ")
 }
 
 #[cfg(test)]

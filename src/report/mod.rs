@@ -62,6 +62,7 @@ fn findings(record: &Record, document: &mut Document) {
     facts::opening(record, document);
     trouble::debug_build(record, document);
     trouble::busy_host(record, document);
+    trouble::loosened_limits(record, document);
     trouble::loud(record, document);
     overview::write(record, document);
     costs::write(record, document);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::document::{Column, Document, Table};
 use super::figures::{Cell, base_of, headroom};
-use super::number::{NONE, rate, ratio};
+use super::number::{NONE, percent, rate, ratio};
 use crate::record::{Gate, Record, Server, Stage, Window};
 
 /// A peer ahead of the native row is a fault of ours until shown otherwise.
@@ -20,12 +20,17 @@ pub(super) fn loud(record: &Record, document: &mut Document) {
                 };
                 document.loud(format!(
                     "{} served {} the requests of {} on {route} at {connections} connections, in {} of {} rounds more: \
-                     this is a bug in our server until shown otherwise",
+                     this is a bug in our server until shown otherwise{}",
                     server.name,
                     ratio(1.0 / over.mean),
                     base.name,
                     over.rounds - over.won,
-                    over.rounds
+                    over.rounds,
+                    if over.rounds == 1 {
+                        " (one round proves little: measure again with --profile standard)"
+                    } else {
+                        ""
+                    }
                 ));
             }
         }
@@ -42,6 +47,30 @@ pub(super) fn debug_build(record: &Record, document: &mut Document) {
     }
 }
 
+/// Limits that let more through than the defaults: whoever copies the table must copy this too.
+pub(super) fn loosened_limits(record: &Record, document: &mut Document) {
+    const FOREIGN_CPU: f64 = 0.05;
+    const STEAL: f64 = 0.02;
+    let limits = &record.run.settings.limits;
+    if limits.max_foreign_cpu_share <= FOREIGN_CPU && limits.max_steal_share <= STEAL {
+        return;
+    }
+    let most = |share: fn(&Window) -> Option<f64>| {
+        let seen = record.windows.iter().filter(|window| window.valid).filter_map(share);
+        seen.max_by(f64::total_cmp).map_or_else(|| NONE.to_owned(), percent)
+    };
+    document.loud(format!(
+        "the limits were loosened: foreign CPU up to {} (usually {}), steal up to {} (usually {}); \
+         windows that count had up to {} and {}",
+        percent(limits.max_foreign_cpu_share),
+        percent(FOREIGN_CPU),
+        percent(limits.max_steal_share),
+        percent(STEAL),
+        most(|window| window.foreign_cpu_share),
+        most(|window| window.steal_share),
+    ));
+}
+
 /// Where the host leaves little to look at, the reader is told what to do about it before the empty tables.
 pub(super) fn busy_host(record: &Record, document: &mut Document) {
     let is_disturbed =
@@ -56,23 +85,17 @@ pub(super) fn busy_host(record: &Record, document: &mut Document) {
     }
 }
 
-/// Why a cell has no figure, one line.
+/// Why a cell has no figure, one line, the same for cells that lack it for the same reason.
 pub(super) fn why_missing(record: &Record, server: &Server, cell: &Cell<'_>, route: &str, connections: u32) -> String {
-    if let Some(window) = cell.invalid.last() {
-        let reasons = reasons(window);
-        let attempts = cell.invalid.len();
-        return format!(
-            "{} on {route}: {attempts} of {attempts} windows are void, the last for {reasons}",
-            server.name
-        );
+    if !cell.invalid.is_empty() {
+        let names: BTreeSet<&str> =
+            cell.invalid.iter().flat_map(|window| &window.invalid_reasons).map(|reason| reason.name.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        return format!("void in every attempt: {} (the report lists the windows)", names.join(", "));
     }
-    if let Some(gate) = record.run.gates.get(&server.name).filter(|gate| !gate.passed) {
-        return format!("{} was not measured: {}", server.name, gate_failure(gate));
-    }
-    let mut failures =
-        record.lives.iter().filter(|life| life.server == server.name).filter_map(|life| life.failure.as_ref());
-    if let Some(failure) = failures.next_back() {
-        return format!("{} was not measured: {}", server.name, stage(failure.stage, &failure.why));
+    let refused = record.run.gates.get(&server.name).is_some_and(|gate| !gate.passed);
+    if refused || record.lives.iter().any(|life| life.server == server.name && life.failure.is_some()) {
+        return format!("{} could not be measured: see the servers that failed", server.name);
     }
     format!("{} on {route} at {connections} connections was not measured: the run is not finished", server.name)
 }
@@ -171,7 +194,8 @@ fn gate_failure(gate: &Gate) -> String {
     if all > SHOWN {
         shown.push(format!("{} more in run.json", all - SHOWN));
     }
-    format!("{all} of {} checks differ that gate ({})", gate.checks, shown.join("; "))
+    let checks = if all == 1 { "check" } else { "checks" };
+    format!("{all} core {checks} failed: {}", shown.join("; "))
 }
 
 fn stage(stage: Stage, why: &str) -> String {
