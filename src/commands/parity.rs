@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use headroom::interrupt::Interrupt;
 use headroom::load::resolve;
-use headroom::parity::{self, Options};
+use headroom::parity::{self, Options, Report};
 use headroom::postgres::Database;
 
 use super::{Outcome, jwt_secret, print};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &cli::Parity, interrupt: &Interrupt) -> anyhow::Result<O
     };
     let verdict = parity::run(options, interrupt)?;
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&verdict)?))?;
+        print(&format!("{}\n", serde_json::to_string_pretty(&Report::from(&verdict))?))?;
     } else {
         print(&parity::text(&verdict, args.verbose))?;
     }

@@ -81,7 +81,7 @@ pub struct Verdict {
 }
 
 /// Checks of one level.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Count {
     /// As the contract says.
     pub passed: usize,
@@ -109,6 +109,29 @@ impl Verdict {
             }
         }
         count
+    }
+}
+
+/// A verdict as `headroom parity --json` writes it: the counts and the answer first, then every outcome.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Report<'a> {
+    /// Version of this format.
+    pub format: u32,
+    /// Every core check that applies passed.
+    pub passed: bool,
+    /// Core checks.
+    pub core: Count,
+    /// Strict ones.
+    pub strict: Count,
+    /// The verdict's own fields beside these.
+    #[serde(flatten)]
+    pub verdict: &'a Verdict,
+}
+
+impl<'a> From<&'a Verdict> for Report<'a> {
+    fn from(verdict: &'a Verdict) -> Self {
+        let (core, strict) = (verdict.count(Level::Core), verdict.count(Level::Strict));
+        Self { format: 1, passed: verdict.passed(), core, strict, verdict }
     }
 }
 
