@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod terminal;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("headroom: {error:#}");
+            // A stderr that takes nothing must not change the exit code.
+            let _ = writeln!(std::io::stderr(), "headroom: {error:#}");
             let signal = error.downcast_ref::<Interrupted>().map(|interrupted| interrupted.signal);
             ExitCode::from(signal.map_or(2, |signal| u8::try_from(128 + signal).unwrap_or(2)))
         }

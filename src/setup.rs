@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -42,7 +42,7 @@ pub struct Environment {
 /// Installs the peers and brings the database up.
 pub fn prepare(options: &Options, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Environment> {
     let bench = bench_folder(options.bench.as_deref())?;
-    let home = state_folder();
+    let home = postgres::default_home();
     peer::install(&bench, progress, interrupt)?;
     interrupt.check()?;
     if let Some(url) = &options.database_url {
@@ -74,7 +74,7 @@ pub fn cluster_options(
 
 fn private_cluster(options: &Options, bench: &Path, keep: bool) -> ClusterOptions {
     ClusterOptions {
-        home: state_folder(),
+        home: postgres::default_home(),
         binaries: options.postgres_bin.clone(),
         pinned: peer::pinned_postgres(bench),
         keep,
@@ -106,11 +106,6 @@ fn find_bench(asked: Option<&Path>, here: &Path) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Where what is running and the cluster are kept: `HEADROOM_HOME`, else `/var/tmp/headroom-UID`.
-pub fn state_folder() -> PathBuf {
-    postgres::default_home()
-}
-
 /// The right to measure on this host, for this user: two runs at once would measure each other.
 #[derive(Debug)]
 pub struct MeasureLock {
@@ -120,10 +115,8 @@ pub struct MeasureLock {
 impl MeasureLock {
     /// Takes it, or says who has it.
     pub fn take(home: &Path) -> anyhow::Result<Self> {
-        // Whoever starts the cluster makes the folder reachable for Postgres's user; here it only has to exist.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(home).with_context(|| {
-            format!("failed to make the state folder {}: set HEADROOM_HOME to another", home.display())
-        })?;
+        // Also the run files of servers lie there, by which a later run ends what a killed one left.
+        postgres::claim_home(home)?;
         let path = home.join("measure.lock");
         let mut file = OpenOptions::new()
             .read(true)

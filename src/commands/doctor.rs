@@ -67,7 +67,7 @@ fn binaries(bench: &Path) -> Result<String, String> {
 }
 
 fn cluster() -> String {
-    let home = setup::state_folder();
+    let home = postgres::default_home();
     match postgres::url(&home) {
         Ok(_) => format!("running, in {}", home.display()),
         Err(_) => format!("not running; it starts when a command needs it, in {}", home.display()),

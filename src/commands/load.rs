@@ -1,6 +1,7 @@
 //! `headroom load URL`
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -67,10 +68,24 @@ fn requests(args: &cli::Load, target: String) -> anyhow::Result<(Vec<Request>, O
     }
     let body = match (&args.body, &args.body_file) {
         (Some(body), None) => body.clone().into_bytes(),
-        (None, Some(path)) => fs::read(path).with_context(|| format!("cannot read --body-file {}", path.display()))?,
+        (None, Some(path)) => body(path)?,
         (None, None) => Vec::new(),
         (Some(_), Some(_)) => bail!("-b and --body-file exclude each other: give one of them"),
     };
     let method = args.method.clone().unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned());
     Ok((vec![Request { method, target, headers: args.headers.clone(), body, expected: None }], None))
+}
+
+/// The body in a file: a regular one, since a pipe or a device might never end, and of a size that can be sent.
+fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
+    const LONGEST_BYTES: u64 = 64 << 20;
+    let shown = path.display();
+    let metadata = fs::metadata(path).with_context(|| format!("cannot read --body-file {shown}: name a file"))?;
+    ensure!(metadata.is_file(), "--body-file {shown} is no regular file: name one");
+    ensure!(
+        metadata.len() <= LONGEST_BYTES,
+        "--body-file {shown} has {} bytes: use at most {LONGEST_BYTES}",
+        metadata.len()
+    );
+    fs::read(path).with_context(|| format!("cannot read --body-file {shown}"))
 }

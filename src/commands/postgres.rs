@@ -18,14 +18,14 @@ pub(crate) fn run(command: cli::Postgres, progress: &dyn Progress, interrupt: &I
             progress.finish();
             print(&format!("{}\n", cluster.url()))?;
         }
-        cli::Postgres::Url => print(&format!("{}\n", postgres::url(&setup::state_folder())?))?,
+        cli::Postgres::Url => print(&format!("{}\n", postgres::url(&postgres::default_home())?))?,
         cli::Postgres::Reset(binaries) => {
             let options = setup::cluster_options(&options(binaries), false, progress, interrupt)?;
             postgres::reset(&options, progress, interrupt)?;
             progress.finish();
         }
         cli::Postgres::Stop => {
-            let outcome = postgres::stop(&setup::state_folder(), interrupt).context("cannot stop Postgres")?;
+            let outcome = postgres::stop(&postgres::default_home(), interrupt).context("cannot stop Postgres")?;
             print(&match outcome {
                 StopOutcome::Stopped => "stopped\n".to_owned(),
                 StopOutcome::NotRunning => "not running\n".to_owned(),

@@ -57,7 +57,7 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
         either().await;
         tokio::spawn(async move {
             let signal = either().await;
-            eprintln!("headroom serve: stopped at once by a second signal");
+            let _ = writeln!(std::io::stderr(), "headroom serve: stopped at once by a second signal");
             std::process::exit(128 + signal);
         });
     })

@@ -24,7 +24,7 @@ pub use suite::Suite;
 use crate::host::HostCpu;
 use crate::interrupt::Interrupt;
 use crate::peer::{self, Catalogue, Spec};
-use crate::postgres::Database;
+use crate::postgres::{self, Database};
 use crate::progress::Progress;
 use crate::record::{Limits, Record, Run, Settings, Writer};
 use crate::setup::{self, MeasureLock};
@@ -77,7 +77,7 @@ fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &I
     let specs = names.iter().map(|name| catalogue.find(name).cloned()).collect::<anyhow::Result<Vec<Spec>>>()?;
     let dir = options.folder(&settings.profile)?;
 
-    let home = setup::state_folder();
+    let home = postgres::default_home();
     let _lock = MeasureLock::take(&home)?;
     let environment = setup::prepare(&options.setup, progress, interrupt)?;
     for ended in peer::sweep(&environment.home) {

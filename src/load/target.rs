@@ -51,7 +51,10 @@ fn split(url: &str) -> anyhow::Result<Parts<'_>> {
     };
     let (host, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     ensure!(!target.contains('#'), "{url} has a fragment, which is never sent: leave out everything from #");
-    ensure!(!host.contains('@'), "{url} has a user name: send an authorization header instead");
+    if let Some((_, host)) = host.rsplit_once('@') {
+        // Without what stands before the @: it holds a password more often than not.
+        bail!("the URL of {host} has a user name: leave it out and send an authorization header instead");
+    }
     let (name, port) = split_host(host).with_context(|| format!("failed to read the host of {url}"))?;
     let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
     Ok(Parts { name, port, host, target })

@@ -44,6 +44,15 @@ pub fn default_home() -> PathBuf {
     }
 }
 
+/// Makes the state folder where it is missing and checks that nobody else could have put anything into it: to be called
+/// before anything in it is believed.
+///
+/// # Errors
+/// Says whose folder it is, or why it cannot be made.
+pub fn claim_home(path: &Path) -> anyhow::Result<()> {
+    Home::open(path).map(drop)
+}
+
 /// A state folder that was checked, and the user Postgres runs as in it.
 #[derive(Debug, Clone)]
 pub(super) struct Home {

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 pub use cluster::Cluster;
 pub use control::{StopOutcome, reset, stop, url};
 pub use database::Database;
-pub use home::default_home;
+pub use home::{claim_home, default_home};
 pub use seed::prepare;
 
 /// Where the cluster lives and which binaries run it.

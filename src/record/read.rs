@@ -36,9 +36,11 @@ impl Record {
     /// Names the file and line that cannot be read, or whose schema is newer than this program.
     pub fn read(dir: &Path) -> anyhow::Result<Self> {
         let run_path = dir.join(RUN_FILE);
-        let text = fs::read(&run_path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => anyhow!("{} holds no record: it has no {RUN_FILE}", dir.display()),
-            _ => anyhow!("cannot read {}: {error}", run_path.display()),
+        let text = contents(&run_path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                anyhow!("{} holds no record: it has no {RUN_FILE}: name a folder that `compare` wrote", dir.display())
+            }
+            _ => anyhow!("cannot read {}: {error}: name a folder that `compare` wrote", run_path.display()),
         })?;
         let run = parse(&text).with_context(|| run_path.display().to_string())?;
         let (windows, windows_torn) = lines(&dir.join(WINDOWS_FILE))?;
@@ -62,9 +64,17 @@ impl Record {
     }
 }
 
+/// Only of a regular file: a pipe would be waited for without end.
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    fs::read(path)
+}
+
 /// All whole lines, and whether the last one was cut off. A file that is not there has none.
 fn lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<(Vec<T>, bool)> {
-    let text = match fs::read(path) {
+    let text = match contents(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), false)),
         Err(error) => bail!("cannot read {}: {error}", path.display()),

@@ -50,7 +50,9 @@ impl Verifier {
     }
 
     fn subject(&self, headers: &HeaderMap, now_s: f64) -> Option<i32> {
-        let token = bearer(headers.get(AUTHORIZATION)?.to_str().ok()?)?;
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else { return None };
+        let token = bearer(value.to_str().ok()?)?;
         let claims = jsonwebtoken::decode::<Claims>(token, &self.key, &self.rules).ok()?.claims;
         let expired = claims.exp.is_some_and(|exp| exp <= now_s);
         let early = claims.nbf.is_some_and(|nbf| nbf > now_s);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, Request};
-use axum::http::header::{CONTENT_TYPE, EXPECT};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, HeaderValue};
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
@@ -25,7 +25,8 @@ impl FromRequest<Arc<Shared>> for JsonBody {
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, ApiError> {
         let (head, body) = request.into_parts();
-        if !is_json(head.headers.get(CONTENT_TYPE)) {
+        let is_encoded = head.headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
+        if !is_json(head.headers.get(CONTENT_TYPE)) || is_encoded {
             return Err(ApiError::UnsupportedMediaType);
         }
         let limits = &shared.limits;

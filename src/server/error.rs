@@ -3,11 +3,18 @@
 //! Client mistakes carry their detail (RFC 9457 problem documents). What goes wrong on our side is logged to stderr and
 //! answered without SQL, paths or stacks. 401 and 404 have the fixed bodies of the contract.
 
+use std::io::Write as _;
+
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use serde::Serialize;
+
+/// Says one line to whoever runs the server. A stderr that takes nothing must not stop it.
+pub(super) fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "headroom serve: {line}");
+}
 
 /// A request that is not answered with success.
 #[derive(Debug)]
@@ -81,9 +88,11 @@ impl IntoResponse for ApiError {
                 let detail = format!("the request body is longer than {limit} bytes");
                 closing(problem(StatusCode::PAYLOAD_TOO_LARGE, &detail, &[]))
             }
-            Self::UnsupportedMediaType => {
-                problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content type must be application/json", &[])
-            }
+            Self::UnsupportedMediaType => problem(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the content type must be application/json, without a content encoding",
+                &[],
+            ),
             Self::Unprocessable(errors) => {
                 problem(StatusCode::UNPROCESSABLE_ENTITY, "the request breaks a rule of its fields", &errors)
             }

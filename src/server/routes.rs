@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -62,8 +63,10 @@ async fn me(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Reply {
     found(shared.store.user(id).await?)
 }
 
-async fn user(State(shared): State<Arc<Shared>>, path: RawPathParams) -> Reply {
-    let id = path.iter().next().and_then(|(_, text)| parameter::id(text));
+async fn user(State(shared): State<Arc<Shared>>, path: Result<RawPathParams, RawPathParamsRejection>) -> Reply {
+    // Escapes that are no UTF-8 are no id either.
+    let path = path.ok();
+    let id = path.as_ref().and_then(|path| path.iter().next()).and_then(|(_, text)| parameter::id(text));
     let id = id.ok_or_else(|| ApiError::field("id", "must be an integer from 1 to 2147483647"))?;
     found(shared.store.user(id).await?)
 }

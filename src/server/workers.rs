@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::auth::Verifier;
 use super::config::Config;
 use super::connection;
+use super::error::complain;
 use super::hash::Hasher;
 use super::routes::{Shared, router};
 use super::store::Store;
@@ -73,7 +74,7 @@ pub(super) async fn accept(listener: &TcpListener, workers: &[Worker]) {
             Err(error) => {
                 // Said once for each stretch of failures: a log that grows with the flood is a second fault.
                 if !complained {
-                    eprintln!("headroom serve: cannot accept connections: {error}");
+                    complain(&format!("cannot accept connections: {error}"));
                 }
                 complained = true;
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -124,7 +125,7 @@ async fn work(
     drop(router);
     if tokio::time::timeout(config.limits.drain_time, stop.shutdown()).await.is_err() {
         let count = open.load(Ordering::Relaxed);
-        eprintln!("headroom serve: {count} connections did not finish in {:?} and were cut", config.limits.drain_time);
+        complain(&format!("{count} connections did not finish in {:?} and were cut", config.limits.drain_time));
     }
     shared.store.close().await;
     drop(shared);

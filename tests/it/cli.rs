@@ -63,6 +63,49 @@ fn what_cannot_be_done_is_said_in_one_line() {
 }
 
 #[test]
+fn a_password_in_a_url_is_not_shown() {
+    let line = refused(&["load", "http://user:hidden@127.0.0.1:1/"]);
+    assert!(line.contains("127.0.0.1:1") && !line.contains("hidden"), "{line}");
+}
+
+#[test]
+fn what_might_never_end_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, pipe) = (folder.path().to_str().unwrap(), folder.path().join("run.json"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(refused(&["report", record]).contains("no regular file"));
+    for file in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let line = refused(&["load", "http://127.0.0.1:1", "--body-file", file]);
+        assert!(line.contains("no regular file"), "{line}");
+    }
+}
+
+#[test]
+fn a_stderr_that_takes_nothing_changes_no_exit_code() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = Command::new(support::headroom()).args(["load", "nonsense"]).stderr(full).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn a_state_folder_that_others_could_have_filled_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    std::fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let database = "postgres://nobody@127.0.0.1:1/none";
+    let output = Command::new(support::headroom())
+        .args(["compare", "--peer", "native", "--database-url", database, "--out", "/nonexistent/out"])
+        .env("HEADROOM_HOME", &link)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("symbolic link"), "{stderr}");
+    assert_eq!(std::fs::read_dir(&real).unwrap().count(), 0, "nothing was written");
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_by_its_flag() {
     for arguments in [
         &["load", "http://127.0.0.1:1", "-d", "10x"][..],

@@ -195,6 +195,30 @@ fn requests_http_forbids_are_refused() {
 }
 
 #[test]
+fn odd_requests_get_answers_of_our_own_shape() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1"]);
+    let mut wire = served.wire();
+    for target in ["/users/%FF", "/users/%zz", "/users/%", "/users/1%00", "/users/1%2F2"] {
+        let reply = wire.get(target);
+        assert_eq!((reply.status, reply.header("content-type")), (422, Some("application/problem+json")), "{target}");
+    }
+    assert!(wire.get("/users/%31").body.starts_with(r#"{"id":1,"#));
+    let token = format!("authorization: Bearer {}\r\n", headroom::contract::EXAMPLE_TOKEN);
+    for (headers, status) in
+        [(token.clone(), 200), (format!("{token}{token}"), 401), (format!("{token}authorization: x\r\n"), 401)]
+    {
+        wire.send(format!("GET /me HTTP/1.1\r\nhost: t\r\n{headers}\r\n"));
+        assert_eq!(wire.reply().status, status, "{headers}");
+    }
+    wire.send(format!(
+        "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n{ECHO}",
+        ECHO.len()
+    ));
+    assert_eq!(wire.reply().status, 415);
+}
+
+#[test]
 fn a_killed_backend_is_replaced() {
     for store in ["pipelined", "sqlx"] {
         let database = TestDatabase::new();

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::amount::Amount;
 use super::config::{Config, StoreKind};
-use super::error::ApiError;
+use super::error::{ApiError, complain};
 use super::timestamp::Timestamp;
 use super::validation;
 
@@ -77,7 +77,7 @@ impl From<StoreError> for ApiError {
             StoreError::Full => Self::Unavailable("too many requests wait for the database"),
             StoreError::UnknownUser => validation::unknown_user(),
             StoreError::Unexpected(detail) => {
-                eprintln!("headroom serve: Postgres answered {detail}");
+                complain(&format!("Postgres answered {detail}"));
                 Self::Internal("the database gave an answer nobody expected")
             }
         }

@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Config as PgConfig, Connection, NoTls, Socket, Stat
 
 use super::slots::{InFlight, Policy, Slots};
 use crate::server::config::Config;
+use crate::server::error::complain;
 use crate::server::store::{INSERT_ORDER, USER_BY_ID, USER_PAGE};
 
 /// Pauses between attempts to open a lost connection: a backend that was killed is replaced at once, a Postgres that is
@@ -84,7 +85,7 @@ async fn keep_up(target: PgConfig, slots: Arc<Slots>, place: usize, mut driver: 
         if !slots.down(place) {
             return;
         }
-        eprintln!("headroom serve: a connection to Postgres was lost, opening it again");
+        complain("a connection to Postgres was lost, opening it again");
         let mut pause = FIRST_PAUSE;
         driver = loop {
             if let Ok((link, driver)) = open(target.clone()).await {
