@@ -29,8 +29,14 @@ pub(crate) fn bench() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bench")
 }
 
+/// Where a test that runs itself as another user has put a Postgres that this user can reach.
+pub(crate) const REACHABLE_POSTGRES: &str = "HEADROOM_TEST_POSTGRES";
+
 /// The pinned Postgres, installed with the peers: a machine may have no other.
 pub(crate) fn pinned_postgres() -> Option<PathBuf> {
+    if let Some(reachable) = std::env::var_os(REACHABLE_POSTGRES) {
+        return Some(PathBuf::from(reachable));
+    }
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| peer::install(&bench(), &Silent, &Interrupt::default()).expect("the peers are installed"));
     peer::pinned_postgres(&bench())

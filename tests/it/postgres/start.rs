@@ -133,11 +133,16 @@ fn an_ordinary_user_runs_it_as_itself() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let program = folder.path().join("tests");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // The checkout may lie where only root can enter.
+    let reachable = folder.path().join("postgres");
+    let pinned = crate::support::pinned_postgres().unwrap();
+    assert!(Command::new("cp").arg("-a").args([&pinned, &reachable]).status().unwrap().success());
     let run_as = |uid: u32, gid: u32, home: &Path| {
         User::start(home, "hold", |command| {
             let mut other = Command::new(&program);
             other.args(command.get_args());
             other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            other.env(crate::support::REACHABLE_POSTGRES, &reachable);
             other.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
             other.process_group(0).current_dir("/").uid(uid).gid(gid);
             *command = other;
