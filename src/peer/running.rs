@@ -319,11 +319,11 @@ fn command(
     let mut values = tools(launch.bench)?;
     values.insert("host", address.ip().to_string());
     values.insert("port", address.port().to_string());
+    values.insert("pool", POOL.to_string());
     let words: Vec<String> = spec.command.iter().map(|text| fill(text, &values)).collect();
     let [program, arguments @ ..] = words.as_slice() else { bail!("its command is empty") };
     values.insert("database_url", launch.database_url.to_owned());
     values.insert("jwt_secret", launch.jwt_secret.to_owned());
-    values.insert("pool", POOL.to_string());
     let bench = std::path::absolute(launch.bench).with_context(|| format!("no folder {}", launch.bench.display()))?;
     let mut command = Command::new(program);
     command

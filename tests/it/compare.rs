@@ -95,6 +95,29 @@ const SHORT: [&str; 14] = [
 ];
 
 #[test]
+fn every_row_of_the_default_suite_starts_passes_the_gate_and_is_measured() {
+    let (home, database) = (tempfile::tempdir().unwrap(), TestDatabase::new());
+    let (status, _, said) =
+        Comparing::start(home.path(), &support::bench(), &database, &[&SHORT[..], &["--route", "health"]].concat())
+            .end();
+    let record = Record::read(&home.path().join("record")).unwrap_or_else(|error| panic!("{error:#}: {said}"));
+    let passed: Vec<&str> =
+        record.run.gates.iter().filter(|(_, gate)| gate.passed).map(|(name, _)| name.as_str()).collect();
+    let rows = ["elysia-bun", "elysia-bun-sql", "express-node", "native", "native-all", "native-sqlx"];
+    assert_eq!(passed, rows, "{said}");
+    let mut measured: Vec<&str> = record.windows.iter().map(|window| window.server.as_str()).collect();
+    measured.sort_unstable();
+    assert_eq!(measured, rows);
+    assert_eq!(status, Some(0), "{said}");
+    for name in ["native", "native-all", "native-sqlx"] {
+        let differences: Vec<&str> =
+            record.run.gates[name].strict_differences.iter().map(|difference| difference.id.as_str()).collect();
+        // Hashing a million times takes an unoptimised build longer than the gate waits.
+        assert!(differences.iter().all(|id| *id == "cpu-refuses-a-million"), "{name}: {differences:?}");
+    }
+}
+
+#[test]
 fn a_server_that_fails_is_a_row_and_the_rest_is_measured() {
     let (home, bench, database) = (tempfile::tempdir().unwrap(), small_bench(), TestDatabase::new());
     let servers = ["--peer", "dead,junk,native", "--route", "user,health"];
