@@ -34,10 +34,10 @@ pub(crate) const REACHABLE_POSTGRES: &str = "HEADROOM_TEST_POSTGRES";
 
 /// The pinned Postgres, installed with the peers: a machine may have no other.
 pub(crate) fn pinned_postgres() -> Option<PathBuf> {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
     if let Some(reachable) = std::env::var_os(REACHABLE_POSTGRES) {
         return Some(PathBuf::from(reachable));
     }
-    static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| peer::install(&bench(), &Silent, &Interrupt::default()).expect("the peers are installed"));
     peer::pinned_postgres(&bench())
 }
