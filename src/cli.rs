@@ -37,6 +37,15 @@ pub(crate) enum Command {
     Doctor,
 }
 
+/// Which code speaks HTTP.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Http {
+    /// Our own front on the runtime's sockets: the ceiling
+    Own,
+    /// axum over hyper: what a Rust team writes first
+    Axum,
+}
+
 /// Which client talks to Postgres.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Store {
@@ -60,6 +69,9 @@ pub(crate) struct Serve {
     /// Single-threaded workers, each with its share of the connections [default: one per CPU, at most --connections]
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
+    /// Which code speaks HTTP
+    #[arg(long, value_enum, default_value = "own")]
+    pub(crate) http: Http,
     /// Which client talks to Postgres
     #[arg(long, value_enum, default_value = "pipelined")]
     pub(crate) store: Store,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context as _;
 use headroom::server;
-use headroom::server::config::{BENCH_SECRET, Config, Limits, ReadPolicy, StoreKind};
+use headroom::server::config::{BENCH_SECRET, Config, HttpKind, Limits, ReadPolicy, StoreKind};
 
 use super::Outcome;
 use crate::cli;
@@ -19,6 +19,10 @@ pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
         database_url,
         connections: args.connections,
         workers: args.workers.unwrap_or_else(|| cpus.min(args.connections)),
+        http: match args.http {
+            cli::Http::Own => HttpKind::Own,
+            cli::Http::Axum => HttpKind::Axum,
+        },
         store: match args.store {
             cli::Store::Pipelined => StoreKind::Pipelined,
             cli::Store::Sqlx => StoreKind::Sqlx,

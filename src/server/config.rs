@@ -11,6 +11,15 @@ pub const BENCH_SECRET: &str = "bench-secret-do-not-use-in-production";
 /// More than any Postgres is set up for: a slip of the finger.
 const MOST_CONNECTIONS: usize = 1_000;
 
+/// Which code speaks HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HttpKind {
+    /// Our own front on the runtime's sockets: the ceiling.
+    Own,
+    /// axum over hyper: what a Rust team writes first.
+    Axum,
+}
+
 /// Which client talks to Postgres.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreKind {
@@ -36,7 +45,9 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Longest request head; a longer one is answered 431.
     pub head_bytes: usize,
-    /// Time until a request head is complete, idle time between requests included.
+    /// How long a connection may be silent between requests, or take no byte of a reply.
+    pub idle_time: Duration,
+    /// Time from the first byte of a request head to its last (axum has one time for this and `idle_time`, the latter).
     pub head_time: Duration,
     /// Time until a request body is complete.
     pub body_time: Duration,
@@ -53,7 +64,8 @@ impl Default for Limits {
         Self {
             body_bytes: 64 * 1024,
             head_bytes: 64 * 1024,
-            head_time: Duration::from_mins(1),
+            idle_time: Duration::from_mins(1),
+            head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),
             waiting: 16_384,
             wait_time: Duration::from_secs(5),
@@ -71,6 +83,8 @@ pub struct Config {
     pub connections: usize,
     /// Single-threaded runtimes, each with its own connections and one hashing thread.
     pub workers: usize,
+    /// Which code speaks HTTP.
+    pub http: HttpKind,
     /// Which client talks to Postgres.
     pub store: StoreKind,
     /// How the pipelined store lays reads over connections.
@@ -152,6 +166,7 @@ impl std::fmt::Debug for Config {
         f.debug_struct("Config")
             .field("connections", &self.connections)
             .field("workers", &self.workers)
+            .field("http", &self.http)
             .field("store", &self.store)
             .field("reads", &self.reads)
             .field("limits", &self.limits)
@@ -168,6 +183,7 @@ mod tests {
             database_url: String::new(),
             connections: 10,
             workers: 1,
+            http: HttpKind::Own,
             store: StoreKind::Pipelined,
             reads: ReadPolicy { spread: 1, depth: 32 },
             jwt_secret: BENCH_SECRET.to_owned(),

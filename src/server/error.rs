@@ -5,11 +5,10 @@
 
 use std::io::Write as _;
 
-use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, Response, StatusCode};
-use axum::response::IntoResponse;
+use axum::http::StatusCode;
 use serde::Serialize;
+
+use super::reply::{Extra, JSON, Reply};
 
 /// Says one line to whoever runs the server. A stderr that takes nothing must not stop it.
 pub(super) fn complain(line: &str) {
@@ -25,16 +24,24 @@ pub(super) enum ApiError {
     Unauthorized,
     /// 404: no such row, or no such route.
     NotFound,
-    /// 405: the path exists under another method.
-    MethodNotAllowed,
-    /// 408: the body did not arrive in time.
+    /// 405: the path exists under these methods, written as the `allow` header has them.
+    MethodNotAllowed(&'static str),
+    /// 408: the request did not arrive in time.
     RequestTimeout,
     /// 413: the body is longer than the limit, in bytes.
     PayloadTooLarge(usize),
     /// 415: not `application/json`.
     UnsupportedMediaType,
+    /// 417: an `expect` other than `100-continue`.
+    ExpectationFailed,
     /// 422: well-formed, but a field breaks its rule.
     Unprocessable(Vec<FieldError>),
+    /// 431: more bytes or lines of headers than the limit.
+    HeadTooLarge,
+    /// 501: a transfer coding other than `chunked`.
+    UnknownCoding,
+    /// 505: a version other than HTTP/1.
+    UnknownVersion,
     /// 503: Postgres is away or a queue is full.
     Unavailable(&'static str),
     /// 500: a fault of ours, or an answer of Postgres we did not expect.
@@ -71,61 +78,63 @@ impl ApiError {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response<Body> {
-        match self {
-            Self::Unauthorized => fixed(StatusCode::UNAUTHORIZED, r#"{"error":"unauthorized"}"#),
-            Self::NotFound => fixed(StatusCode::NOT_FOUND, r#"{"error":"not found"}"#),
-            Self::BadRequest(detail) => problem(StatusCode::BAD_REQUEST, &detail, &[]),
-            Self::MethodNotAllowed => {
-                problem(StatusCode::METHOD_NOT_ALLOWED, "this path answers the methods in the allow header", &[])
+impl From<ApiError> for Reply {
+    fn from(error: ApiError) -> Self {
+        use ApiError as E;
+        match error {
+            E::Unauthorized => fixed(StatusCode::UNAUTHORIZED, r#"{"error":"unauthorized"}"#),
+            E::NotFound => fixed(StatusCode::NOT_FOUND, r#"{"error":"not found"}"#),
+            E::BadRequest(detail) => problem(StatusCode::BAD_REQUEST, &detail, &[]),
+            E::MethodNotAllowed(allow) => {
+                let detail = "this path answers the methods in the allow header";
+                with(problem(StatusCode::METHOD_NOT_ALLOWED, detail, &[]), "allow", allow)
             }
-            Self::RequestTimeout => {
-                let response = problem(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time", &[]);
-                closing(response)
+            E::RequestTimeout => {
+                closing(problem(StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time", &[]))
             }
-            Self::PayloadTooLarge(limit) => {
+            E::PayloadTooLarge(limit) => {
                 let detail = format!("the request body is longer than {limit} bytes");
                 closing(problem(StatusCode::PAYLOAD_TOO_LARGE, &detail, &[]))
             }
-            Self::UnsupportedMediaType => problem(
+            E::UnsupportedMediaType => problem(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "the content type must be application/json, without a content encoding",
                 &[],
             ),
-            Self::Unprocessable(errors) => {
+            E::ExpectationFailed => {
+                problem(StatusCode::EXPECTATION_FAILED, "the only expectation known is 100-continue", &[])
+            }
+            E::Unprocessable(errors) => {
                 problem(StatusCode::UNPROCESSABLE_ENTITY, "the request breaks a rule of its fields", &errors)
             }
-            Self::Unavailable(detail) => {
-                let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, detail, &[]);
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
-                response
+            E::HeadTooLarge => {
+                problem(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the request head is too long", &[])
             }
-            Self::Internal(detail) => problem(StatusCode::INTERNAL_SERVER_ERROR, detail, &[]),
+            E::UnknownCoding => problem(StatusCode::NOT_IMPLEMENTED, "the only transfer coding known is chunked", &[]),
+            E::UnknownVersion => problem(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "this server speaks HTTP/1.1", &[]),
+            E::Unavailable(detail) => {
+                with(problem(StatusCode::SERVICE_UNAVAILABLE, detail, &[]), "retry-after", RETRY_AFTER_S)
+            }
+            E::Internal(detail) => problem(StatusCode::INTERNAL_SERVER_ERROR, detail, &[]),
         }
     }
 }
 
-fn fixed(status: StatusCode, body: &'static str) -> Response<Body> {
-    with_type(status, "application/json", Body::from(body))
+fn fixed(status: StatusCode, body: &str) -> Reply {
+    Reply { status, media_type: JSON, body: body.into(), extra: None, closes: false }
 }
 
-fn problem(status: StatusCode, detail: &str, errors: &[FieldError]) -> Response<Body> {
+fn problem(status: StatusCode, detail: &str, errors: &[FieldError]) -> Reply {
     let title = status.canonical_reason().unwrap_or("error");
     let problem = Problem { r#type: "about:blank", title, status: status.as_u16(), detail, errors };
-    let body = serde_json::to_vec(&problem).expect("strings and numbers serialise");
-    with_type(status, "application/problem+json", Body::from(body))
+    Reply { media_type: "application/problem+json", ..Reply::json(status, &problem) }
 }
 
-fn with_type(status: StatusCode, media_type: &'static str, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    response
+fn with(reply: Reply, name: &'static str, value: &'static str) -> Reply {
+    Reply { extra: Some(Extra { name, value }), ..reply }
 }
 
-/// The rest of the body will not be read: the connection cannot carry another request.
-fn closing(mut response: Response<Body>) -> Response<Body> {
-    response.headers_mut().insert(axum::http::header::CONNECTION, HeaderValue::from_static("close"));
-    response
+/// The rest of the request will not be read: the connection cannot carry another one.
+fn closing(reply: Reply) -> Reply {
+    Reply { closes: true, ..reply }
 }

@@ -1,23 +1,24 @@
-//! The reference server: the contract's seven routes on axum, over two clients of Postgres.
+//! The reference server: the contract's seven routes behind two HTTP fronts, over two clients of Postgres.
 //!
 //! Imports no harness module: it is started as a child process, exactly like Bun's and Node's.
 //!
 //! - [`config`]: what a server is told, checked before it starts
 //! - `workers`: runtimes and the acceptor that deals connections to them
-//! - `connection`: one client connection and its limits
-//! - `routes`: the seven handlers; `parameter`, `body`, `json`, `validation`, `auth`: what they read
-//! - `store`: what they ask of Postgres; `hash`: what they compute; `error`: what they answer otherwise
+//! - `http`: our own front, the ceiling; `framework`: axum over hyper, what a Rust team writes first
+//! - `routes`: what the seven routes read and answer; `parameter`, `json`, `validation`, `auth`: what they read
+//! - `store`: what they ask of Postgres; `hash`: what they compute; `reply`, `error`: what they answer
 //! - `amount`, `timestamp`: the two values that need an exact form
 
 mod amount;
 mod auth;
-mod body;
 pub mod config;
-mod connection;
 mod error;
+mod framework;
 mod hash;
+mod http;
 mod json;
 mod parameter;
+mod reply;
 mod routes;
 mod store;
 mod timestamp;

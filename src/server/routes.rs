@@ -1,78 +1,132 @@
-//! The seven routes: what each reads from the request, and the reply it makes of it.
+//! The seven routes: which one a request means, what it reads, what it answers.
+//!
+//! Knows no HTTP library: a request is looked at once, without waiting ([`Shared::read`]); what is left to do, if
+//! anything, is owned by itself and can wait for Postgres or the hashing thread ([`Shared::answer`]).
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, RawQuery, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
-use axum::routing::{get, post};
+use axum::http::StatusCode;
 use serde::Serialize;
 
 use super::auth::Verifier;
-use super::body::JsonBody;
+use super::config::Limits;
 use super::error::ApiError;
 use super::hash::Hasher;
+use super::parameter::{self, Page};
+use super::reply::Reply;
 use super::store::{Store, User};
 use super::timestamp::Timestamp;
-use super::{parameter, validation};
+use super::validation::{self, Order};
 
-/// What the handlers of one worker share.
+/// What all requests of one worker share.
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) verifier: Verifier,
     pub(super) hasher: Hasher,
-    /// Longest body, and how long it may take.
-    pub(super) limits: super::config::Limits,
+    pub(super) limits: Limits,
 }
 
-type Reply = Result<Response<Body>, ApiError>;
+/// The methods that some route knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Get,
+    Head,
+    Post,
+    Other,
+}
 
-/// All routes of the contract; anything else is 404, a known path under another method 405.
-pub(super) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/health", get(health))
-        .route("/echo", post(echo))
-        .route("/me", get(me))
-        .route("/users/{id}", get(user))
-        .route("/users", get(list))
-        .route("/orders", post(order))
-        .route("/cpu", get(cpu))
-        .fallback(async || ApiError::NotFound)
-        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
-        .with_state(shared)
+impl Method {
+    /// From the request line; methods are case-sensitive.
+    pub(super) fn from_name(name: &str) -> Self {
+        match name {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "POST" => Self::Post,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The request line, taken apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) method: Method,
+    /// As sent: escapes are not decoded.
+    pub(super) path: &'a str,
+    pub(super) query: Option<&'a str>,
+}
+
+/// A route of the contract, with what its path and query hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route<'a> {
+    Health,
+    Echo,
+    Me,
+    User { id: &'a str },
+    List { query: Option<&'a str> },
+    Order,
+    Cpu { query: Option<&'a str> },
+}
+
+/// What a route is given besides its target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    /// The one `authorization` header.
+    pub(super) authorization: Option<&'a str>,
+    /// Whether the headers say that the body is plain JSON.
+    pub(super) is_json: bool,
+    pub(super) body: &'a [u8],
+}
+
+/// What is left to do for a request.
+#[derive(Debug)]
+pub(super) enum Work {
+    User(i32),
+    Users(Page),
+    Insert(Order),
+    Hash(u32),
+}
+
+/// What looking at a request gave.
+#[derive(Debug)]
+pub(super) enum Looked {
+    Answered(Reply),
+    Waits(Work),
+}
+
+impl<'a> Target<'a> {
+    /// The route; 404 for an unknown path, 405 for a known one under another method.
+    pub(super) fn route(self) -> Result<Route<'a>, ApiError> {
+        const READS: &str = "GET,HEAD";
+        let (route, allow) = match self.path {
+            "/health" => (Route::Health, READS),
+            "/echo" => (Route::Echo, "POST"),
+            "/me" => (Route::Me, READS),
+            "/users" => (Route::List { query: self.query }, READS),
+            "/orders" => (Route::Order, "POST"),
+            "/cpu" => (Route::Cpu { query: self.query }, READS),
+            path => match path.strip_prefix("/users/") {
+                Some(id) if !id.is_empty() && !id.contains('/') => (Route::User { id }, READS),
+                _ => return Err(ApiError::NotFound),
+            },
+        };
+        match (self.method, allow) {
+            (Method::Get | Method::Head, READS) | (Method::Post, "POST") => Ok(route),
+            _ => Err(ApiError::MethodNotAllowed(allow)),
+        }
+    }
+}
+
+impl Route<'_> {
+    /// Whether the route reads a body.
+    pub(super) fn takes_body(&self) -> bool {
+        matches!(self, Self::Echo | Self::Order)
+    }
 }
 
 #[derive(Serialize)]
 struct Health {
     status: &'static str,
-}
-
-async fn health() -> Reply {
-    Ok(json(StatusCode::OK, &Health { status: "ok" }))
-}
-
-async fn echo(JsonBody(body): JsonBody) -> Reply {
-    Ok(json(StatusCode::OK, &validation::echo(&body)?))
-}
-
-async fn me(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Reply {
-    let id = shared.verifier.user(&headers)?;
-    found(shared.store.user(id).await?)
-}
-
-async fn user(State(shared): State<Arc<Shared>>, path: Result<RawPathParams, RawPathParamsRejection>) -> Reply {
-    // Escapes that are no UTF-8 are no id either.
-    let path = path.ok();
-    let id = path.as_ref().and_then(|path| path.iter().next()).and_then(|(_, text)| parameter::id(text));
-    let id = id.ok_or_else(|| ApiError::field("id", "must be an integer from 1 to 2147483647"))?;
-    found(shared.store.user(id).await?)
-}
-
-fn found(user: Option<User>) -> Reply {
-    Ok(json(StatusCode::OK, &user.ok_or(ApiError::NotFound)?))
 }
 
 #[derive(Serialize)]
@@ -82,37 +136,131 @@ struct UserPage {
     items: Vec<User>,
 }
 
-async fn list(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Reply {
-    let page = parameter::page(query.as_deref())?;
-    let items = shared.store.users(i64::from(page.limit), page.offset()).await?;
-    Ok(json(StatusCode::OK, &UserPage { page: page.page, limit: page.limit, items }))
-}
-
-async fn order(State(shared): State<Arc<Shared>>, JsonBody(body): JsonBody) -> Reply {
-    let order = validation::order(&body)?;
-    Ok(json(StatusCode::CREATED, &shared.store.insert(&order, Timestamp::now()).await?))
-}
-
 #[derive(Serialize)]
 struct Hashed<'a> {
     n: u32,
     hash: &'a str,
 }
 
-async fn cpu(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Reply {
-    let n = parameter::rounds(query.as_deref())?;
-    let hash = shared.hasher.hash(n).await?;
-    let hash = std::str::from_utf8(&hash).expect("hexadecimal digits are ASCII");
-    Ok(json(StatusCode::OK, &Hashed { n, hash }))
+impl Shared {
+    /// Reads and checks a request, and answers it where nothing has to be waited for.
+    pub(super) fn read(&self, route: Route<'_>, given: &Given<'_>) -> Result<Looked, ApiError> {
+        if route.takes_body() && !given.is_json {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        Ok(Looked::Waits(match route {
+            Route::Health => return Ok(Looked::Answered(Reply::json(StatusCode::OK, &Health { status: "ok" }))),
+            Route::Echo => {
+                return Ok(Looked::Answered(Reply::json(StatusCode::OK, &validation::echo(given.body)?)));
+            }
+            Route::Me => Work::User(self.verifier.user(given.authorization)?),
+            Route::User { id } => {
+                let id = decoded(id).and_then(|id| parameter::id(&id));
+                Work::User(id.ok_or_else(|| ApiError::field("id", "must be an integer from 1 to 2147483647"))?)
+            }
+            Route::List { query } => Work::Users(parameter::page(query)?),
+            Route::Order => Work::Insert(validation::order(given.body)?),
+            Route::Cpu { query } => Work::Hash(parameter::rounds(query)?),
+        }))
+    }
+
+    /// Does what is left to do.
+    pub(super) async fn answer(&self, work: Work) -> Result<Reply, ApiError> {
+        Ok(match work {
+            Work::User(id) => {
+                let user = self.store.user(id).await?.ok_or(ApiError::NotFound)?;
+                Reply::json(StatusCode::OK, &user)
+            }
+            Work::Users(page) => {
+                let items = self.store.users(i64::from(page.limit), page.offset()).await?;
+                Reply::json(StatusCode::OK, &UserPage { page: page.page, limit: page.limit, items })
+            }
+            Work::Insert(order) => {
+                let stored = self.store.insert(&order, Timestamp::now()).await?;
+                Reply::json(StatusCode::CREATED, &stored)
+            }
+            Work::Hash(n) => {
+                let hash = self.hasher.hash(n).await?;
+                let hash = std::str::from_utf8(&hash).expect("hexadecimal digits are ASCII");
+                Reply::json(StatusCode::OK, &Hashed { n, hash })
+            }
+        })
+    }
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
-    /// Holds every reply but a page of users without growing.
-    const USUAL_BYTES: usize = 160;
-    let mut body = Vec::with_capacity(USUAL_BYTES);
-    serde_json::to_writer(&mut body, value).expect("replies are structs of strings and numbers");
-    let mut response = Response::new(Body::from(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+/// A path segment with its escapes decoded; escapes that are no UTF-8 are no id either.
+fn decoded(segment: &str) -> Option<Cow<'_, str>> {
+    if segment.contains('%') {
+        percent_encoding::percent_decode_str(segment).decode_utf8().ok()
+    } else {
+        Some(Cow::Borrowed(segment))
+    }
+}
+
+/// Whether a body with these headers is plain JSON: `application/json` in any case, with or without parameters
+/// (RFC 9110, section 8.3.1), without a content encoding.
+pub(super) fn is_json(content_type: Option<&[u8]>, content_encoding: Option<&[u8]>) -> bool {
+    let essence = content_type.and_then(|value| value.split(|&b| b == b';').next());
+    let is_encoded = content_encoding.is_some_and(|coding| coding != b"identity");
+    !is_encoded && essence.is_some_and(|essence| essence.trim_ascii().eq_ignore_ascii_case(b"application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(method: Method, path: &str) -> Result<Route<'_>, String> {
+        Target { method, path, query: None }.route().map_err(|error| format!("{error:?}"))
+    }
+
+    #[test]
+    fn paths_are_exact() {
+        assert_eq!(route(Method::Get, "/health"), Ok(Route::Health));
+        assert_eq!(route(Method::Head, "/health"), Ok(Route::Health));
+        assert_eq!(route(Method::Post, "/echo"), Ok(Route::Echo));
+        assert_eq!(route(Method::Get, "/users/4%20x"), Ok(Route::User { id: "4%20x" }));
+        for path in [
+            "",
+            "/",
+            "*",
+            "/Health",
+            "/health/",
+            "//health",
+            "/users/",
+            "/users/1/",
+            "/users/1/x",
+            "/user",
+            "/%68ealth",
+        ] {
+            assert_eq!(route(Method::Get, path), Err("NotFound".to_owned()), "{path}");
+        }
+        assert_eq!(route(Method::Post, "/health"), Err("MethodNotAllowed(\"GET,HEAD\")".to_owned()));
+        assert_eq!(route(Method::Other, "/echo"), Err("MethodNotAllowed(\"POST\")".to_owned()));
+        assert_eq!(route(Method::Get, "/echo"), Err("MethodNotAllowed(\"POST\")".to_owned()));
+    }
+
+    #[test]
+    fn json_is_a_media_type_not_a_spelling() {
+        let is = |value: &str| is_json(Some(value.as_bytes()), None);
+        for value in ["application/json", "Application/JSON", "application/json; charset=utf-8", "application/json ;x"]
+        {
+            assert!(is(value), "{value}");
+        }
+        for value in ["", "text/plain", "application/jsonx", "application/json, text/plain", "application/problem+json"]
+        {
+            assert!(!is(value), "{value}");
+        }
+        assert!(!is_json(None, None));
+        assert!(is_json(Some(b"application/json"), Some(b"identity")));
+        assert!(!is_json(Some(b"application/json"), Some(b"gzip")));
+    }
+
+    #[test]
+    fn escapes_are_decoded_once() {
+        assert_eq!(decoded("%31").as_deref(), Some("1"));
+        assert_eq!(decoded("1%2F2").as_deref(), Some("1/2"));
+        assert_eq!(decoded("%zz").as_deref(), Some("%zz"));
+        assert_eq!(decoded("%2531").as_deref(), Some("%31"));
+        assert_eq!(decoded("%FF"), None);
+    }
 }

@@ -8,17 +8,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
 use super::auth::Verifier;
-use super::config::Config;
-use super::connection;
+use super::config::{Config, HttpKind};
 use super::error::complain;
 use super::hash::Hasher;
-use super::routes::{Shared, router};
+use super::http::Stop;
+use super::routes::Shared;
 use super::store::Store;
+use super::{framework, http};
 
 /// Pause after a failed accept: out of file handles, accepting again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -110,20 +110,34 @@ async fn work(
     };
     let verifier = Verifier::new(&config.jwt_secret);
     let shared = Arc::new(Shared { store, verifier, hasher, limits: config.limits });
-    let router = router(Arc::clone(&shared));
+    let router = framework::router(Arc::clone(&shared));
+    let stop = Arc::new(Stop::default());
+    // Never sent on: every connection holds a sender, so the channel closes with the last of them.
+    let (held, mut all_ended) = mpsc::channel::<()>(1);
     let _ = ready.send(Ok(()));
-    let stop = GracefulShutdown::new();
     while let Some(stream) = incoming.recv().await {
-        let closed = Closed(Arc::clone(&open));
+        let closed = Closed { open: Arc::clone(&open), _held: held.clone() };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };
-        let serving = connection::serve(stream, router.clone(), config.limits, stop.watcher());
-        tokio::spawn(async move {
-            serving.await;
-            drop(closed);
-        });
+        match config.http {
+            HttpKind::Own => {
+                let serving = http::serve(stream, Arc::clone(&shared), Arc::clone(&stop));
+                tokio::spawn(async move {
+                    serving.await;
+                    drop(closed);
+                });
+            }
+            HttpKind::Axum => {
+                let serving = framework::serve(stream, router.clone(), config.limits, Arc::clone(&stop));
+                tokio::spawn(async move {
+                    serving.await;
+                    drop(closed);
+                });
+            }
+        }
     }
-    drop(router);
-    if tokio::time::timeout(config.limits.drain_time, stop.shutdown()).await.is_err() {
+    drop((router, held));
+    stop.set();
+    if tokio::time::timeout(config.limits.drain_time, all_ended.recv()).await.is_err() {
         let count = open.load(Ordering::Relaxed);
         complain(&format!("{count} connections did not finish in {:?} and were cut", config.limits.drain_time));
     }
@@ -137,10 +151,13 @@ async fn work(
 }
 
 /// Counts a connection down, however its task ends.
-struct Closed(Arc<AtomicUsize>);
+struct Closed {
+    open: Arc<AtomicUsize>,
+    _held: mpsc::Sender<()>,
+}
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,59 @@
+//! A connection's deadline, which moves with every request and almost never passes.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+use tokio::time::{Sleep, sleep};
+
+/// Moving the deadline writes one number; the timer behind it is touched only when it fires, and then set anew for what
+/// is left. Setting it at every request would cost more than parsing the request.
+#[derive(Debug)]
+pub(super) struct Deadline {
+    /// When it passes, on the coarse clock.
+    at: Duration,
+    /// When the timer fires: never after `at`.
+    fires_at: Duration,
+    /// `None` until the first wait.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    pub(super) fn new(limit: Duration) -> Self {
+        let at = coarse_now() + limit;
+        Self { at, fires_at: at, timer: None }
+    }
+
+    /// Passes `limit` from now.
+    pub(super) fn set(&mut self, limit: Duration) {
+        self.at = coarse_now() + limit;
+        if self.at < self.fires_at {
+            self.timer = None;
+        }
+    }
+
+    /// Ready once it has passed. Must be polled by the same task every time: the timer keeps the first task's waker.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match &mut self.timer {
+                Some(timer) if !timer.is_elapsed() => return Poll::Pending,
+                // Late by the coarse clock's tick at most, never early.
+                Some(_) if coarse_now() >= self.at => return Poll::Ready(()),
+                _ => {}
+            }
+            let left = self.at.saturating_sub(coarse_now()).max(Duration::from_millis(1));
+            self.fires_at = self.at;
+            let mut timer = Box::pin(sleep(left));
+            if timer.as_mut().poll(context).is_pending() {
+                self.timer = Some(timer);
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// The kernel's tick, a few milliseconds old: one tenth of the cost of a clock read.
+fn coarse_now() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::ZERO, Duration::from)
+}

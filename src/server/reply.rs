@@ -1,0 +1,36 @@
+//! What is answered, before any HTTP library has seen it.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+
+/// Holds every body but a page of users without growing.
+const USUAL_BYTES: usize = 160;
+
+/// Status, body and the few headers that differ between replies.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) media_type: &'static str,
+    pub(super) body: Vec<u8>,
+    pub(super) extra: Option<Extra>,
+    /// The rest of the request was not read: the connection cannot carry another one.
+    pub(super) closes: bool,
+}
+
+/// The header that some errors carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extra {
+    pub(super) name: &'static str,
+    pub(super) value: &'static str,
+}
+
+pub(super) const JSON: &str = "application/json";
+
+impl Reply {
+    /// `value` as JSON.
+    pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Self {
+        let mut body = Vec::with_capacity(USUAL_BYTES);
+        serde_json::to_writer(&mut body, value).expect("replies are structs of strings and numbers");
+        Self { status, media_type: JSON, body, extra: None, closes: false }
+    }
+}
