@@ -15,6 +15,14 @@ use crate::wire::Wire;
 const ORDER: &str = r#"{"userId":4242,"amount":19.99,"currency":"USD"}"#;
 const ECHO: &str = r#"{"name":"Jane Doe","email":"jane@example.com","age":30,"tags":["a","b"]}"#;
 
+/// Runs a test against a server with one worker behind each of the HTTP fronts.
+fn on_both_fronts(test: impl Fn(&Served)) {
+    let database = TestDatabase::new();
+    for front in ["own", "axum"] {
+        test(&Served::start(database.url(), &["--workers", "1", "--http", front]));
+    }
+}
+
 /// The one line on stderr of a server that must refuse to start.
 fn refusal(database_url: &str, arguments: &[&str]) -> String {
     let output = command(database_url, arguments).output().expect("the binary runs");
@@ -50,12 +58,14 @@ fn a_taken_port_is_named() {
 }
 
 #[test]
-fn both_stores_serve_all_routes_with_any_number_of_workers() {
+fn both_stores_behind_both_fronts_serve_all_routes_with_any_number_of_workers() {
     let database = TestDatabase::new();
     for arguments in [
-        ["--store", "pipelined", "--workers", "1"],
-        ["--store", "pipelined", "--workers", "10"],
-        ["--store", "sqlx", "--workers", "3"],
+        ["--http", "own", "--store", "pipelined", "--workers", "1"],
+        ["--http", "own", "--store", "pipelined", "--workers", "10"],
+        ["--http", "axum", "--store", "pipelined", "--workers", "2"],
+        ["--http", "own", "--store", "sqlx", "--workers", "2"],
+        ["--http", "axum", "--store", "sqlx", "--workers", "3"],
     ] {
         let served = Served::start(database.url(), &arguments);
         let mut wire = served.wire();
@@ -109,113 +119,119 @@ fn a_second_signal_ends_at_once() {
 
 #[test]
 fn a_body_over_the_limit_is_413_and_can_be_read() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "1"]);
-    let big = vec![b' '; 3_000_000];
-    let mut wire = served.wire();
-    wire.send(format!(
-        "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        big.len()
-    ));
-    wire.send(&big);
-    assert_eq!(wire.reply().status, 413);
+    on_both_fronts(|served| {
+        let big = vec![b' '; 3_000_000];
+        let mut wire = served.wire();
+        wire.send(format!(
+            "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            big.len()
+        ));
+        wire.send(&big);
+        assert_eq!(wire.reply().status, 413);
 
-    let mut wire = served.wire();
-    wire.send("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
-    for piece in big.chunks(10_000) {
-        wire.send(format!("{:x}\r\n", piece.len()));
-        wire.send(piece);
-        wire.send("\r\n");
-    }
-    wire.send("0\r\n\r\n");
-    assert_eq!(wire.reply().status, 413);
+        let mut wire = served.wire();
+        wire.send(
+            "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
+        for piece in big.chunks(10_000) {
+            wire.send(format!("{:x}\r\n", piece.len()));
+            wire.send(piece);
+            wire.send("\r\n");
+        }
+        wire.send("0\r\n\r\n");
+        assert_eq!(wire.reply().status, 413);
 
-    // At the limit it is read: blanks around a good body.
-    let padded = format!("{}{ECHO}", " ".repeat(64 * 1024 - ECHO.len()));
-    assert_eq!(served.wire().post("/echo", &padded).status, 200);
-    assert_eq!(served.wire().post("/echo", &format!(" {padded}")).status, 413);
+        // At the limit it is read: blanks around a good body.
+        let padded = format!("{}{ECHO}", " ".repeat(64 * 1024 - ECHO.len()));
+        assert_eq!(served.wire().post("/echo", &padded).status, 200);
+        assert_eq!(served.wire().post("/echo", &format!(" {padded}")).status, 413);
+    });
 }
 
 #[test]
 fn expect_100_continue_is_answered_only_where_the_body_is_read() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "1"]);
-    let head = |target: &str, length: usize| {
-        format!(
-            "POST {target} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
-        )
-    };
-    let mut wire = served.wire();
-    wire.send(head("/echo", ECHO.len()));
-    assert_eq!(wire.reply().status, 100);
-    wire.send(ECHO);
-    assert_eq!(wire.reply().body, ECHO);
-    let mut wire = served.wire();
-    wire.send(head("/nope", 5));
-    assert_eq!(wire.reply().status, 404);
-    let mut wire = served.wire();
-    wire.send(head("/echo", 70_000));
-    assert_eq!(wire.reply().status, 413);
+    on_both_fronts(|served| {
+        let head = |target: &str, length: usize| {
+            format!(
+                "POST {target} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+            )
+        };
+        let mut wire = served.wire();
+        wire.send(head("/echo", ECHO.len()));
+        assert_eq!(wire.reply().status, 100);
+        wire.send(ECHO);
+        assert_eq!(wire.reply().body, ECHO);
+        let mut wire = served.wire();
+        wire.send(head("/nope", 5));
+        assert_eq!(wire.reply().status, 404);
+        let mut wire = served.wire();
+        wire.send(head("/echo", 70_000));
+        assert_eq!(wire.reply().status, 413);
+    });
 }
 
 #[test]
 fn small_chunked_bodies_and_pipelined_requests_are_served() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "1"]);
-    let mut wire = served.wire();
-    wire.send("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n");
-    for byte in ECHO.chars() {
-        wire.send(format!("1\r\n{byte}\r\n"));
-    }
-    wire.send("0\r\n\r\n");
-    assert_eq!(wire.reply().body, ECHO);
-    let three = [1, 2, 3].map(|id| format!("GET /users/{id} HTTP/1.1\r\nhost: t\r\n\r\n"));
-    wire.send(three.concat());
-    for id in 1..=3 {
-        assert!(wire.reply().body.starts_with(&format!(r#"{{"id":{id},"#)));
-    }
+    on_both_fronts(|served| {
+        let mut wire = served.wire();
+        wire.send("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n");
+        for byte in ECHO.chars() {
+            wire.send(format!("1\r\n{byte}\r\n"));
+        }
+        wire.send("0\r\n\r\n");
+        assert_eq!(wire.reply().body, ECHO);
+        let three = [1, 2, 3].map(|id| format!("GET /users/{id} HTTP/1.1\r\nhost: t\r\n\r\n"));
+        wire.send(three.concat());
+        for id in 1..=3 {
+            assert!(wire.reply().body.starts_with(&format!(r#"{{"id":{id},"#)));
+        }
+    });
 }
 
 #[test]
 fn requests_http_forbids_are_refused() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "1"]);
-    let refused = |request: String| {
-        let mut wire = served.wire();
-        let _ = wire.try_send(request.as_bytes());
-        let reply = wire.reply();
-        (reply.status, wire.closed())
-    };
-    assert_eq!(refused("GET /health HTTP/1.1\r\n\r\n".to_owned()), (400, true));
-    assert_eq!(refused("GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_owned()), (400, true));
-    let many = "x: 1\r\n".repeat(101);
-    assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\n{many}\r\n")).0, 431);
-    assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n", "y".repeat(600_000))).0, 431);
-    assert_eq!(served.wire().get("/health").status, 200);
+    on_both_fronts(|served| {
+        let refused = |request: String| {
+            let mut wire = served.wire();
+            let _ = wire.try_send(request.as_bytes());
+            let reply = wire.reply();
+            (reply.status, wire.closed())
+        };
+        assert_eq!(refused("GET /health HTTP/1.1\r\n\r\n".to_owned()), (400, true));
+        assert_eq!(refused("GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_owned()), (400, true));
+        let many = "x: 1\r\n".repeat(101);
+        assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\n{many}\r\n")).0, 431);
+        assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n", "y".repeat(600_000))).0, 431);
+        assert_eq!(served.wire().get("/health").status, 200);
+    });
 }
 
 #[test]
 fn odd_requests_get_answers_of_our_own_shape() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "1"]);
-    let mut wire = served.wire();
-    for target in ["/users/%FF", "/users/%zz", "/users/%", "/users/1%00", "/users/1%2F2"] {
-        let reply = wire.get(target);
-        assert_eq!((reply.status, reply.header("content-type")), (422, Some("application/problem+json")), "{target}");
-    }
-    assert!(wire.get("/users/%31").body.starts_with(r#"{"id":1,"#));
-    let token = format!("authorization: Bearer {}\r\n", headroom::contract::EXAMPLE_TOKEN);
-    for (headers, status) in
-        [(token.clone(), 200), (format!("{token}{token}"), 401), (format!("{token}authorization: x\r\n"), 401)]
-    {
-        wire.send(format!("GET /me HTTP/1.1\r\nhost: t\r\n{headers}\r\n"));
-        assert_eq!(wire.reply().status, status, "{headers}");
-    }
-    wire.send(format!(
-        "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n{ECHO}",
-        ECHO.len()
-    ));
-    assert_eq!(wire.reply().status, 415);
+    on_both_fronts(|served| {
+        let mut wire = served.wire();
+        for target in ["/users/%FF", "/users/%zz", "/users/%", "/users/1%00", "/users/1%2F2"] {
+            let reply = wire.get(target);
+            assert_eq!(
+                (reply.status, reply.header("content-type")),
+                (422, Some("application/problem+json")),
+                "{target}"
+            );
+        }
+        assert!(wire.get("/users/%31").body.starts_with(r#"{"id":1,"#));
+        let token = format!("authorization: Bearer {}\r\n", headroom::contract::EXAMPLE_TOKEN);
+        for (headers, status) in
+            [(token.clone(), 200), (format!("{token}{token}"), 401), (format!("{token}authorization: x\r\n"), 401)]
+        {
+            wire.send(format!("GET /me HTTP/1.1\r\nhost: t\r\n{headers}\r\n"));
+            assert_eq!(wire.reply().status, status, "{headers}");
+        }
+        wire.send(format!(
+            "POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n{ECHO}",
+            ECHO.len()
+        ));
+        assert_eq!(wire.reply().status, 415);
+    });
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Chunks {
                 self.line += 1;
                 State::Extension { size }
             }
-            (State::SizeEnd { size: 0 }, b'\n') => State::Trailer,
+            (State::SizeEnd { size: 0 } | State::TrailerLine, b'\n') => State::Trailer,
             (State::SizeEnd { size }, b'\n') => {
                 self.line = 0;
                 State::Data { left: size }
@@ -103,7 +103,6 @@ impl Chunks {
             (State::DataEnd, b'\r') => State::DataFeed,
             (State::DataFeed, b'\n') => State::Size { size: 0, digits: 0 },
             (State::Trailer, b'\r') => State::End,
-            (State::TrailerLine, b'\n') => State::Trailer,
             (State::Trailer | State::TrailerLine, _) if byte != b'\n' && self.trailers < MOST_TRAILERS => {
                 self.trailers += 1;
                 State::TrailerLine

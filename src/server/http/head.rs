@@ -10,6 +10,7 @@ use super::super::routes::{Method, Target, is_json};
 const MOST_HEADERS: usize = 100;
 
 /// What a connection needs to know of a request before it reads the body.
+#[expect(clippy::struct_excessive_bools, reason = "each is a header of its own")]
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// Bytes of the head, the blank line included.
@@ -163,6 +164,7 @@ fn origin_form(target: &str) -> &str {
 }
 
 /// The header fields that decide how a request is read.
+#[expect(clippy::struct_excessive_bools, reason = "each is a header of its own")]
 struct Fields<'b> {
     length: Option<u64>,
     is_chunked: bool,

@@ -31,7 +31,10 @@ fn with(more: &str) -> String {
 fn ours_is_sound() {
     let catalogue = Catalogue::load(&bench()).unwrap();
     let names: Vec<&str> = catalogue.servers.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["native", "native-sqlx", "native-all", "elysia-bun-sql", "elysia-bun", "express-node"]);
+    assert_eq!(
+        names,
+        ["native", "native-sqlx", "native-axum", "native-all", "elysia-bun-sql", "elysia-bun", "express-node"]
+    );
     assert_eq!(catalogue.find("native").unwrap().class, Class::Reference);
     let error = catalogue.find("nativ").unwrap_err().to_string();
     assert!(error.contains("\"nativ\"") && error.contains("native, native-sqlx"), "{error}");
