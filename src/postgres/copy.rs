@@ -130,13 +130,21 @@ fn copy_tree(from: &Path, to: &Path, depth: usize, interrupt: &Interrupt) -> any
             // A link to a neighbour, as between the names of a library: true in the copy as well.
             symlink(fs::read_link(&source).with_context(failed)?, &target).with_context(failed)?;
         } else {
-            fs::copy(&source, &target).with_context(failed)?;
+            fs::copy(&source, &target).map_err(remedied).with_context(failed)?;
             let executable = source.metadata().with_context(failed)?.mode() & 0o111 != 0;
             let mode = if executable { 0o755 } else { 0o644 };
             fs::set_permissions(&target, Permissions::from_mode(mode)).with_context(failed)?;
         }
     }
     Ok(())
+}
+
+/// A full disk is the one failure to copy that whoever reads it can mend.
+fn remedied(error: std::io::Error) -> anyhow::Error {
+    if error.kind() == std::io::ErrorKind::StorageFull {
+        return anyhow::anyhow!("{error}: free some space, or set HEADROOM_HOME to a folder elsewhere");
+    }
+    error.into()
 }
 
 /// One link of the package's list, both ends from the package's folder on.
