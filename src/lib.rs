@@ -9,6 +9,7 @@
 //! | [`server`] | the reference server | no harness module, not even `contract` |
 //! | [`load`] | the load driver | `contract`, `interrupt` |
 //! | [`postgres`] | the private cluster, seeding, reset, marker, activity counts | `dataset`, `interrupt`, `progress` |
+//! | [`floor`] | bare responder, pipelined statements, hash loop | nothing |
 //! | [`host`] | CPU, kernel and cgroup facts; `/proc` sampling | nothing |
 //! | [`peer`] | `peers.toml`: install, start, ready, stop | `host`, `interrupt`, `progress` |
 //! | [`parity`] | contract × a running server → verdict | `contract`, `dataset`, `postgres`, `interrupt` |
@@ -25,6 +26,7 @@
 pub mod compare;
 pub mod contract;
 pub mod dataset;
+pub mod floor;
 pub mod host;
 pub mod interrupt;
 pub mod load;

@@ -44,6 +44,7 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Load(args) => commands::load::run(&args, &interrupt),
         Command::Parity(args) => commands::parity::run(&args, &interrupt),
         Command::Report(args) => commands::report::run(&args),
+        Command::Floor(floor) => commands::floor::run(floor, &*progress, &interrupt),
         Command::Postgres(command) => commands::postgres::run(command, &*progress, &interrupt),
         Command::Doctor => commands::doctor::run(),
     }

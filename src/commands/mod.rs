@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod doctor;
+pub(crate) mod floor;
 pub(crate) mod load;
 pub(crate) mod parity;
 pub(crate) mod postgres;

@@ -3,9 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike as _;
-
 use crate::host::{self, HostCpu};
 use crate::record::{Limits, Reason, finite};
 
@@ -28,15 +25,9 @@ impl Sample {
             host: HostCpu::sample()?,
             server: used(server),
             postgres: postmaster.and_then(used),
-            own: own_cpu()?,
+            own: host::own_cpu()?,
         })
     }
-}
-
-fn own_cpu() -> io::Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Ok(Duration::from_micros(us.unsigned_abs()))
 }
 
 /// What happened between two samples.
@@ -203,16 +194,5 @@ mod tests {
         assert_eq!(statements_reason(1_000, None), None);
         let reason = statements_reason(1_000, Some(999)).unwrap();
         assert_eq!(reason.text, "999 transactions for 1000 replies that each need one");
-    }
-
-    #[test]
-    fn our_own_cpu_time_grows() {
-        let before = own_cpu().unwrap();
-        let mut sum = 0u64;
-        // Bounded by the clock it waits for: a few milliseconds of work.
-        while own_cpu().unwrap() == before {
-            sum = (0..10_000).fold(sum, u64::wrapping_add);
-        }
-        assert!(own_cpu().unwrap() > before, "{sum}");
     }
 }

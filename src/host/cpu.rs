@@ -1,8 +1,10 @@
-//! CPU time of the whole host.
+//! CPU time of the whole host, and of this process.
 
 use std::io;
 use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use procfs::{CurrentSI as _, KernelStats};
 
 /// CPU time of the whole host since boot, summed over all CPUs that are online.
@@ -54,6 +56,16 @@ impl HostCpu {
     }
 }
 
+/// CPU time of this process, all threads.
+///
+/// # Errors
+/// Where the kernel does not say.
+pub fn own_cpu() -> io::Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let us = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(us.unsigned_abs()))
+}
+
 /// Kernel clock ticks as time.
 pub(super) fn ticks(count: u64) -> Duration {
     Duration::from_nanos(count * (1_000_000_000 / procfs::ticks_per_second()))
@@ -88,5 +100,16 @@ mod tests {
     fn the_host_can_be_sampled() {
         let now = HostCpu::sample().unwrap();
         assert!(now.busy + now.idle > Duration::ZERO);
+    }
+
+    #[test]
+    fn our_own_cpu_time_grows() {
+        let before = own_cpu().unwrap();
+        let mut sum = 0u64;
+        // Bounded by the clock it waits for: a few milliseconds of work.
+        while own_cpu().unwrap() == before {
+            sum = (0..10_000).fold(sum, u64::wrapping_add);
+        }
+        assert!(own_cpu().unwrap() > before, "{sum}");
     }
 }

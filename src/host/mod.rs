@@ -9,7 +9,7 @@ mod facts;
 mod process;
 mod tree;
 
-pub use cpu::{CpuShares, HostCpu};
+pub use cpu::{CpuShares, HostCpu, own_cpu};
 pub use facts::Facts;
 pub use process::ProcessId;
 pub use tree::{TreeUsage, reset_peak, tree, tree_usage};

@@ -7,6 +7,7 @@
 
 mod cli;
 mod compare;
+mod floor;
 mod load;
 mod parity;
 mod peers;
