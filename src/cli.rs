@@ -84,7 +84,47 @@ pub(crate) struct Serve {
     /// Queries in flight on one connection before the next is used
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) read_depth: usize,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
 }
+
+/// Bounds on what a client may ask of the server; the defaults are the server's own.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct Limits {
+    /// Longest request head in bytes; a longer one is answered 431
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULTS.head_bytes)]
+    pub(crate) max_head: usize,
+    /// Longest request body in bytes; a longer one is answered 413
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULTS.body_bytes)]
+    pub(crate) max_body: usize,
+    /// Client connections in all; further ones wait until one closes
+    #[arg(long, value_name = "N", default_value_t = DEFAULTS.connections)]
+    pub(crate) max_connections: usize,
+    /// Requests of one worker that may wait for Postgres or for the hashing thread; more are answered 503
+    #[arg(long, value_name = "N", default_value_t = DEFAULTS.waiting)]
+    pub(crate) max_waiting: usize,
+    /// From the first byte of a request head to its last
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) head_time: Duration,
+    /// From the end of the head to the end of the body
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) body_time: Duration,
+    /// Silence between requests, or of a client that takes no byte of its reply
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) idle_time: Duration,
+    /// From a whole request to its reply; then 503
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) request_time: Duration,
+    /// Wait for a free place on a Postgres connection; then 503
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub(crate) wait_time: Duration,
+    /// After SIGTERM: how long requests in flight may take to finish
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = duration)]
+    pub(crate) drain_time: Duration,
+}
+
+const DEFAULTS: headroom::server::config::Limits = headroom::server::config::Limits::DEFAULT;
 
 #[derive(Debug, Args)]
 pub(crate) struct Load {

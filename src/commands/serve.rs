@@ -29,7 +29,7 @@ pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
         },
         reads: ReadPolicy { spread: args.read_spread.unwrap_or((cpus / 2).max(1)), depth: args.read_depth },
         jwt_secret: std::env::var("JWT_SECRET").unwrap_or_else(|_| BENCH_SECRET.to_owned()),
-        limits: Limits::default(),
+        limits: limits(&args.limits),
     };
     config.check(args.listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -39,6 +39,21 @@ pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
         server::run(config, listener, announce, stop).await
     })?;
     Ok(Outcome::Good)
+}
+
+fn limits(args: &cli::Limits) -> Limits {
+    Limits {
+        body_bytes: args.max_body,
+        head_bytes: args.max_head,
+        idle_time: args.idle_time,
+        head_time: args.head_time,
+        body_time: args.body_time,
+        request_time: args.request_time,
+        connections: args.max_connections,
+        waiting: args.max_waiting,
+        wait_time: args.wait_time,
+        drain_time: args.drain_time,
+    }
 }
 
 /// Whoever started the server waits for this line; a closed stdout is not a reason to stop serving.

@@ -51,6 +51,10 @@ pub struct Limits {
     pub head_time: Duration,
     /// Time until a request body is complete.
     pub body_time: Duration,
+    /// Time from a whole request to its reply, waits included; then 503.
+    pub request_time: Duration,
+    /// Client connections of all workers together; further ones wait in the kernel's queue.
+    pub connections: usize,
     /// Requests of one worker that may wait for a free database slot, and hash jobs that may wait for the thread.
     pub waiting: usize,
     /// Longest wait for a free database slot before 503.
@@ -59,19 +63,20 @@ pub struct Limits {
     pub drain_time: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 64 * 1024,
-            head_bytes: 64 * 1024,
-            idle_time: Duration::from_mins(1),
-            head_time: Duration::from_secs(10),
-            body_time: Duration::from_secs(30),
-            waiting: 16_384,
-            wait_time: Duration::from_secs(5),
-            drain_time: Duration::from_secs(8),
-        }
-    }
+impl Limits {
+    /// Generous for a client that means well, finite for every other.
+    pub const DEFAULT: Self = Self {
+        body_bytes: 64 * 1024,
+        head_bytes: 64 * 1024,
+        idle_time: Duration::from_mins(1),
+        head_time: Duration::from_secs(10),
+        body_time: Duration::from_secs(30),
+        request_time: Duration::from_secs(30),
+        connections: 16_384,
+        waiting: 16_384,
+        wait_time: Duration::from_secs(5),
+        drain_time: Duration::from_secs(8),
+    };
 }
 
 /// Everything a server needs besides its listener.
@@ -111,6 +116,9 @@ pub enum ConfigError {
         /// As asked.
         connections: usize,
     },
+    /// A limit that would let nothing through.
+    #[error("{0} must be more than zero")]
+    Limit(&'static str),
     /// A policy that would never send a query.
     #[error("--read-spread {spread} and --read-depth {depth} must both be at least 1")]
     Reads {
@@ -143,6 +151,25 @@ impl Config {
         }
         if self.reads.spread == 0 || self.reads.depth == 0 {
             return Err(ConfigError::Reads { spread: self.reads.spread, depth: self.reads.depth });
+        }
+        let limits = &self.limits;
+        let counts = [
+            ("--max-body", limits.body_bytes),
+            ("--max-head", limits.head_bytes),
+            ("--max-connections", limits.connections),
+            ("--max-waiting", limits.waiting),
+        ];
+        let times = [
+            ("--head-time", limits.head_time),
+            ("--idle-time", limits.idle_time),
+            ("--body-time", limits.body_time),
+            ("--request-time", limits.request_time),
+            ("--wait-time", limits.wait_time),
+            ("--drain-time", limits.drain_time),
+        ];
+        let zero = counts.iter().find(|(_, count)| *count == 0).map(|(name, _)| name);
+        if let Some(name) = zero.or_else(|| times.iter().find(|(_, time)| time.is_zero()).map(|(name, _)| name)) {
+            return Err(ConfigError::Limit(name));
         }
         if self.jwt_secret.is_empty() {
             return Err(ConfigError::EmptySecret);
@@ -187,7 +214,7 @@ mod tests {
             store: StoreKind::Pipelined,
             reads: ReadPolicy { spread: 1, depth: 32 },
             jwt_secret: BENCH_SECRET.to_owned(),
-            limits: Limits::default(),
+            limits: Limits::DEFAULT,
         }
     }
 
@@ -210,6 +237,10 @@ mod tests {
         assert!(matches!(refused(Config { workers: 0, ..config() }), ConfigError::Workers { .. }));
         let reads = ReadPolicy { spread: 1, depth: 0 };
         assert!(matches!(refused(Config { reads, ..config() }), ConfigError::Reads { .. }));
+        let limits = Limits { idle_time: Duration::ZERO, ..Limits::DEFAULT };
+        assert_eq!(refused(Config { limits, ..config() }), ConfigError::Limit("--idle-time"));
+        let limits = Limits { connections: 0, ..Limits::DEFAULT };
+        assert_eq!(refused(Config { limits, ..config() }), ConfigError::Limit("--max-connections"));
         assert_eq!(refused(Config { jwt_secret: String::new(), ..config() }), ConfigError::EmptySecret);
     }
 

@@ -26,7 +26,7 @@ use super::config::Limits;
 use super::error::ApiError;
 use super::http::Stop;
 use super::reply::Reply;
-use super::routes::{Given, Looked, Method, Shared, Target, is_json};
+use super::routes::{Given, Looked, Method, Shared, TOO_SLOW, Target, is_json};
 
 /// How much of an over-long body is read away before it is refused, so that a client that is still writing can read the
 /// 413 instead of a reset connection.
@@ -100,7 +100,10 @@ async fn write(State(shared): State<Arc<Shared>>, method: HttpMethod, uri: Uri, 
 async fn respond(shared: &Shared, method: &HttpMethod, uri: &Uri, given: &Given<'_>) -> Answer {
     match shared.read(target(method, uri).route()?, given)? {
         Looked::Answered(reply) => Ok(reply),
-        Looked::Waits(work) => shared.answer(work).await,
+        Looked::Waits(work) => match timeout(shared.limits.request_time, shared.answer(work)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(ApiError::Unavailable(TOO_SLOW)),
+        },
     }
 }
 

@@ -86,7 +86,7 @@ pub async fn run(
     }
     ready(address);
     tokio::select! {
-        () = workers::accept(&listener, &workers) => {}
+        () = workers::accept(&listener, &workers, config.limits.connections) => {}
         () = shutdown => {}
     }
     // New clients are refused from here on, rather than left waiting.

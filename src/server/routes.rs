@@ -18,6 +18,9 @@ use super::store::{Store, User};
 use super::timestamp::Timestamp;
 use super::validation::{self, Order};
 
+/// Why a request is given up that Postgres or the hashing thread has not answered within its time.
+pub(super) const TOO_SLOW: &str = "the request took too long";
+
 /// What all requests of one worker share.
 pub(super) struct Shared {
     pub(super) store: Store,

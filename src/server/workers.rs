@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::auth::Verifier;
 use super::config::{Config, HttpKind};
@@ -25,10 +25,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections dealt to a worker that it has not picked up yet; more than any listen queue holds.
 const DEALT: usize = 65_536;
 
+/// A connection on its way to a worker, with its place among the most there may be.
+type Dealt = (std::net::TcpStream, OwnedSemaphorePermit);
+
 /// A running worker, as the acceptor sees it.
 #[derive(Debug)]
 pub(super) struct Worker {
-    dealt: mpsc::Sender<std::net::TcpStream>,
+    dealt: mpsc::Sender<Dealt>,
     open: Arc<AtomicUsize>,
     thread: JoinHandle<anyhow::Result<()>>,
 }
@@ -62,14 +65,17 @@ pub(super) fn finish(workers: Vec<Worker>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Accepts until the future is dropped, dealing each connection to the worker with the fewest open ones.
-pub(super) async fn accept(listener: &TcpListener, workers: &[Worker]) {
+/// Accepts until the future is dropped, dealing each connection to the worker with the fewest open ones; at most `most`
+/// are open at a time.
+pub(super) async fn accept(listener: &TcpListener, workers: &[Worker], most: usize) {
+    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     let mut complained = false;
     loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
                 complained = false;
-                deal(stream, workers);
+                deal(stream, place, workers);
             }
             Err(error) => {
                 // Said once for each stretch of failures: a log that grows with the flood is a second fault.
@@ -83,12 +89,12 @@ pub(super) async fn accept(listener: &TcpListener, workers: &[Worker]) {
     }
 }
 
-fn deal(stream: TcpStream, workers: &[Worker]) {
+fn deal(stream: TcpStream, place: OwnedSemaphorePermit, workers: &[Worker]) {
     // Both fail only on a connection that is already gone.
     let (Ok(()), Ok(stream)) = (stream.set_nodelay(true), stream.into_std()) else { return };
     let Some(worker) = workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed)) else { return };
     worker.open.fetch_add(1, Ordering::Relaxed);
-    if worker.dealt.try_send(stream).is_err() {
+    if worker.dealt.try_send((stream, place)).is_err() {
         worker.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -96,7 +102,7 @@ fn deal(stream: TcpStream, workers: &[Worker]) {
 async fn work(
     config: Config,
     connections: usize,
-    mut incoming: mpsc::Receiver<std::net::TcpStream>,
+    mut incoming: mpsc::Receiver<Dealt>,
     open: Arc<AtomicUsize>,
     ready: oneshot::Sender<anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
@@ -115,8 +121,8 @@ async fn work(
     // Never sent on: every connection holds a sender, so the channel closes with the last of them.
     let (held, mut all_ended) = mpsc::channel::<()>(1);
     let _ = ready.send(Ok(()));
-    while let Some(stream) = incoming.recv().await {
-        let closed = Closed { open: Arc::clone(&open), _held: held.clone() };
+    while let Some((stream, place)) = incoming.recv().await {
+        let closed = Closed { open: Arc::clone(&open), _held: held.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };
         match config.http {
             HttpKind::Own => {
@@ -154,6 +160,7 @@ async fn work(
 struct Closed {
     open: Arc<AtomicUsize>,
     _held: mpsc::Sender<()>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Drop for Closed {

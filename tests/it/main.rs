@@ -14,6 +14,7 @@ mod peers;
 mod postgres;
 mod served;
 mod server;
+mod server_limits;
 mod support;
 mod tidy;
 mod wire;

@@ -86,6 +86,14 @@ impl Wire {
         reply
     }
 
+    /// True when nothing has come so far.
+    pub(crate) fn is_silent(&mut self) -> bool {
+        self.stream.set_nonblocking(true).expect("a mode");
+        let read = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).expect("a mode");
+        self.read.is_empty() && read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
     /// True when the server closes the connection without sending anything more.
     pub(crate) fn closed(&mut self) -> bool {
         self.read.is_empty() && self.fill() == 0

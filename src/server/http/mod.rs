@@ -28,7 +28,7 @@ use tokio::sync::futures::Notified;
 
 use super::error::ApiError;
 use super::reply::Reply;
-use super::routes::{Given, Looked, Method, Shared, Work};
+use super::routes::{Given, Looked, Method, Shared, TOO_SLOW, Work};
 
 use buffers::Input;
 use chunks::Chunks;
@@ -107,6 +107,7 @@ enum Phase {
     Idle,
     Head,
     Body,
+    Answer,
     Write,
     Linger,
 }
@@ -178,7 +179,7 @@ impl Connection<'_> {
                 Step::Answer(work, manner) => {
                     // Earlier replies do not wait for this one.
                     self.flush().await?;
-                    let reply = self.shared.answer(work).await.unwrap_or_else(Reply::from);
+                    let reply = self.await_answer(work).await;
                     if let Step::End = self.respond(&reply, manner) {
                         return self.flush().await;
                     }
@@ -192,6 +193,16 @@ impl Connection<'_> {
                 Step::Break => return self.break_off().await,
             }
         }
+    }
+
+    async fn await_answer(&mut self, work: Work) -> Reply {
+        self.enter(Phase::Answer);
+        let mut answer = pin!(self.shared.answer(work));
+        let answer = poll_fn(|context| match answer.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(answer),
+            Poll::Pending => self.deadline.poll(context).map(|()| Err(ApiError::Unavailable(TOO_SLOW))),
+        });
+        answer.await.unwrap_or_else(Reply::from)
     }
 
     /// Looks at what has arrived, and answers what can be answered at once.
@@ -434,6 +445,7 @@ impl Connection<'_> {
             Phase::Idle | Phase::Write => limits.idle_time,
             Phase::Head => limits.head_time,
             Phase::Body => limits.body_time,
+            Phase::Answer => limits.request_time,
             Phase::Linger => LINGER_TIME,
         });
     }
