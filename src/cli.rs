@@ -56,6 +56,8 @@ pub(crate) enum Store {
     Pipelined,
     /// sqlx and its pool, one query in flight on each connection
     Sqlx,
+    /// The same connections without the pool and the round trip it adds
+    SqlxHeld,
 }
 
 #[derive(Debug, Args)]

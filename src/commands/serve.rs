@@ -26,6 +26,7 @@ pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
         store: match args.store {
             cli::Store::Pipelined => StoreKind::Pipelined,
             cli::Store::Sqlx => StoreKind::Sqlx,
+            cli::Store::SqlxHeld => StoreKind::SqlxHeld,
         },
         reads: ReadPolicy { spread: args.read_spread.unwrap_or((cpus / 2).max(1)), depth: args.read_depth },
         jwt_secret: std::env::var("JWT_SECRET").unwrap_or_else(|_| BENCH_SECRET.to_owned()),

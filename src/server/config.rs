@@ -27,6 +27,8 @@ pub enum StoreKind {
     Pipelined,
     /// sqlx and its pool, one query in flight on each connection: what a Rust team writes first.
     Sqlx,
+    /// The same connections without the pool, which adds a round trip to every query.
+    SqlxHeld,
 }
 
 /// How reads are laid over a worker's connections.

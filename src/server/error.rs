@@ -8,7 +8,7 @@ use std::io::Write as _;
 use axum::http::StatusCode;
 use serde::Serialize;
 
-use super::reply::{Extra, JSON, Reply};
+use super::reply::{Extra, Reply};
 
 /// Says one line to whoever runs the server. A stderr that takes nothing must not stop it.
 pub(super) fn complain(line: &str) {
@@ -121,7 +121,7 @@ impl From<ApiError> for Reply {
 }
 
 fn fixed(status: StatusCode, body: &str) -> Reply {
-    Reply { status, media_type: JSON, body: body.into(), extra: None, closes: false }
+    Reply::of(status, body.into())
 }
 
 fn problem(status: StatusCode, detail: &str, errors: &[FieldError]) -> Reply {

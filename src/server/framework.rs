@@ -112,7 +112,11 @@ async fn refuse(method: HttpMethod, uri: Uri) -> ApiError {
 }
 
 fn target<'a>(method: &HttpMethod, uri: &'a Uri) -> Target<'a> {
-    Target { method: Method::from_name(method.as_str()), path: uri.path(), query: uri.query() }
+    Target {
+        method: Method::from_name(method.as_str()),
+        path: uri.path().as_bytes(),
+        query: uri.query().map(str::as_bytes),
+    }
 }
 
 impl IntoResponse for ApiError {

@@ -32,7 +32,7 @@ impl Page {
 }
 
 /// Reads `page` and `limit`, each at most once; other keys are ignored.
-pub(super) fn page(query: Option<&str>) -> Result<Page, ApiError> {
+pub(super) fn page(query: Option<&[u8]>) -> Result<Page, ApiError> {
     const PAGE_RULE: &str = "must be an integer from 1 to 2147483647, given once";
     const LIMIT_RULE: &str = "must be an integer from 1 to 100, given once";
     let [page, limit] = values(query, ["page", "limit"]);
@@ -47,7 +47,7 @@ pub(super) fn page(query: Option<&str>) -> Result<Page, ApiError> {
 }
 
 /// Reads `n` of `GET /cpu`, required.
-pub(super) fn rounds(query: Option<&str>) -> Result<u32, ApiError> {
+pub(super) fn rounds(query: Option<&[u8]>) -> Result<u32, ApiError> {
     let [n] = values(query, ["n"]);
     match n {
         Value::Once(text) => number(&text, MOST_ROUNDS),
@@ -72,9 +72,9 @@ impl Value<'_> {
     }
 }
 
-fn values<'q, const N: usize>(query: Option<&'q str>, keys: [&str; N]) -> [Value<'q>; N] {
+fn values<'q, const N: usize>(query: Option<&'q [u8]>, keys: [&str; N]) -> [Value<'q>; N] {
     let mut values = [const { Value::Absent }; N];
-    for (key, text) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+    for (key, text) in form_urlencoded::parse(query.unwrap_or_default()) {
         if let Some(place) = keys.iter().position(|known| *known == key) {
             values[place] = match values[place] {
                 Value::Absent => Value::Once(text),
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn pages_have_defaults_and_bounds() {
-        let of = |query| page(query).map(|p| (p.page, p.limit)).ok();
+        let of = |query: Option<&str>| page(query.map(str::as_bytes)).map(|p| (p.page, p.limit)).ok();
         assert_eq!(of(None), Some((1, 20)));
         assert_eq!(of(Some("")), Some((1, 20)));
         assert_eq!(of(Some("page=7&limit=20")), Some((7, 20)));
@@ -153,15 +153,15 @@ mod tests {
 
     #[test]
     fn every_wrong_parameter_is_named() {
-        let Err(ApiError::Unprocessable(errors)) = page(Some("page=x&limit=x")) else { panic!("accepted") };
+        let Err(ApiError::Unprocessable(errors)) = page(Some(b"page=x&limit=x")) else { panic!("accepted") };
         assert_eq!(errors.iter().map(|e| e.field).collect::<Vec<_>>(), ["page", "limit"]);
     }
 
     #[test]
     fn rounds_are_required_and_bounded() {
-        assert_eq!(rounds(Some("n=1000000")).ok(), Some(1_000_000));
+        assert_eq!(rounds(Some(b"n=1000000")).ok(), Some(1_000_000));
         for wrong in [None, Some(""), Some("n=0"), Some("n=1000001"), Some("n=abc"), Some("n=1&n=1"), Some("n=-1")] {
-            assert!(rounds(wrong).is_err(), "{wrong:?}");
+            assert!(rounds(wrong.map(str::as_bytes)).is_err(), "{wrong:?}");
         }
     }
 

@@ -31,6 +31,11 @@ impl Reply {
     pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Self {
         let mut body = Vec::with_capacity(USUAL_BYTES);
         serde_json::to_writer(&mut body, value).expect("replies are structs of strings and numbers");
+        Self::of(status, body)
+    }
+
+    /// JSON that is written already.
+    pub(super) fn of(status: StatusCode, body: Vec<u8>) -> Self {
         Self { status, media_type: JSON, body, extra: None, closes: false }
     }
 }

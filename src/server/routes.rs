@@ -14,7 +14,7 @@ use super::error::ApiError;
 use super::hash::Hasher;
 use super::parameter::{self, Page};
 use super::reply::Reply;
-use super::store::{Store, User};
+use super::store::Store;
 use super::timestamp::Timestamp;
 use super::validation::{self, Order};
 
@@ -55,8 +55,8 @@ impl Method {
 pub(super) struct Target<'a> {
     pub(super) method: Method,
     /// As sent: escapes are not decoded.
-    pub(super) path: &'a str,
-    pub(super) query: Option<&'a str>,
+    pub(super) path: &'a [u8],
+    pub(super) query: Option<&'a [u8]>,
 }
 
 /// A route of the contract, with what its path and query hold.
@@ -65,10 +65,10 @@ pub(super) enum Route<'a> {
     Health,
     Echo,
     Me,
-    User { id: &'a str },
-    List { query: Option<&'a str> },
+    User { id: &'a [u8] },
+    List { query: Option<&'a [u8]> },
     Order,
-    Cpu { query: Option<&'a str> },
+    Cpu { query: Option<&'a [u8]> },
 }
 
 /// What a route is given besides its target.
@@ -102,14 +102,14 @@ impl<'a> Target<'a> {
     pub(super) fn route(self) -> Result<Route<'a>, ApiError> {
         const READS: &str = "GET,HEAD";
         let (route, allow) = match self.path {
-            "/health" => (Route::Health, READS),
-            "/echo" => (Route::Echo, "POST"),
-            "/me" => (Route::Me, READS),
-            "/users" => (Route::List { query: self.query }, READS),
-            "/orders" => (Route::Order, "POST"),
-            "/cpu" => (Route::Cpu { query: self.query }, READS),
-            path => match path.strip_prefix("/users/") {
-                Some(id) if !id.is_empty() && !id.contains('/') => (Route::User { id }, READS),
+            b"/health" => (Route::Health, READS),
+            b"/echo" => (Route::Echo, "POST"),
+            b"/me" => (Route::Me, READS),
+            b"/users" => (Route::List { query: self.query }, READS),
+            b"/orders" => (Route::Order, "POST"),
+            b"/cpu" => (Route::Cpu { query: self.query }, READS),
+            path => match path.strip_prefix(b"/users/") {
+                Some(id) if !id.is_empty() && !id.contains(&b'/') => (Route::User { id }, READS),
                 _ => return Err(ApiError::NotFound),
             },
         };
@@ -130,13 +130,6 @@ impl Route<'_> {
 #[derive(Serialize)]
 struct Health {
     status: &'static str,
-}
-
-#[derive(Serialize)]
-struct UserPage {
-    page: u32,
-    limit: u32,
-    items: Vec<User>,
 }
 
 #[derive(Serialize)]
@@ -170,13 +163,12 @@ impl Shared {
     /// Does what is left to do.
     pub(super) async fn answer(&self, work: Work) -> Result<Reply, ApiError> {
         Ok(match work {
-            Work::User(id) => {
-                let user = self.store.user(id).await?.ok_or(ApiError::NotFound)?;
-                Reply::json(StatusCode::OK, &user)
-            }
+            Work::User(id) => Reply::of(StatusCode::OK, self.store.user(id).await?.ok_or(ApiError::NotFound)?),
             Work::Users(page) => {
-                let items = self.store.users(i64::from(page.limit), page.offset()).await?;
-                Reply::json(StatusCode::OK, &UserPage { page: page.page, limit: page.limit, items })
+                let start = format!(r#"{{"page":{},"limit":{},"items":["#, page.page, page.limit);
+                let mut body = self.store.users(page.limit, page.offset(), start.into_bytes()).await?;
+                body.extend_from_slice(b"]}");
+                Reply::of(StatusCode::OK, body)
             }
             Work::Insert(order) => {
                 let stored = self.store.insert(&order, Timestamp::now()).await?;
@@ -192,12 +184,8 @@ impl Shared {
 }
 
 /// A path segment with its escapes decoded; escapes that are no UTF-8 are no id either.
-fn decoded(segment: &str) -> Option<Cow<'_, str>> {
-    if segment.contains('%') {
-        percent_encoding::percent_decode_str(segment).decode_utf8().ok()
-    } else {
-        Some(Cow::Borrowed(segment))
-    }
+fn decoded(segment: &[u8]) -> Option<Cow<'_, str>> {
+    percent_encoding::percent_decode(segment).decode_utf8().ok()
 }
 
 /// Whether a body with these headers is plain JSON: `application/json` in any case, with or without parameters
@@ -213,7 +201,7 @@ mod tests {
     use super::*;
 
     fn route(method: Method, path: &str) -> Result<Route<'_>, String> {
-        Target { method, path, query: None }.route().map_err(|error| format!("{error:?}"))
+        Target { method, path: path.as_bytes(), query: None }.route().map_err(|error| format!("{error:?}"))
     }
 
     #[test]
@@ -221,7 +209,7 @@ mod tests {
         assert_eq!(route(Method::Get, "/health"), Ok(Route::Health));
         assert_eq!(route(Method::Head, "/health"), Ok(Route::Health));
         assert_eq!(route(Method::Post, "/echo"), Ok(Route::Echo));
-        assert_eq!(route(Method::Get, "/users/4%20x"), Ok(Route::User { id: "4%20x" }));
+        assert_eq!(route(Method::Get, "/users/4%20x"), Ok(Route::User { id: b"4%20x" }));
         for path in [
             "",
             "/",
@@ -260,10 +248,10 @@ mod tests {
 
     #[test]
     fn escapes_are_decoded_once() {
-        assert_eq!(decoded("%31").as_deref(), Some("1"));
-        assert_eq!(decoded("1%2F2").as_deref(), Some("1/2"));
-        assert_eq!(decoded("%zz").as_deref(), Some("%zz"));
-        assert_eq!(decoded("%2531").as_deref(), Some("%31"));
-        assert_eq!(decoded("%FF"), None);
+        assert_eq!(decoded(b"%31").as_deref(), Some("1"));
+        assert_eq!(decoded(b"1%2F2").as_deref(), Some("1/2"));
+        assert_eq!(decoded(b"%zz").as_deref(), Some("%zz"));
+        assert_eq!(decoded(b"%2531").as_deref(), Some("%31"));
+        assert_eq!(decoded(b"%FF"), None);
     }
 }

@@ -32,7 +32,7 @@ impl Timestamp {
     }
 
     /// `YYYY-MM-DDTHH:MM:SS.mmmZ`. Years outside 0..=9999 do not occur: the data is of this century.
-    fn text(self) -> [u8; 24] {
+    pub(super) fn text(self) -> [u8; 24] {
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let (seconds, ms) = (self.unix_ms.div_euclid(1_000), self.unix_ms.rem_euclid(1_000));
         let (days, second) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
@@ -56,7 +56,9 @@ impl Serialize for Timestamp {
 }
 
 /// Writes `value` in decimal, right-aligned over `slot`.
-fn digits(slot: &mut [u8], mut value: i64) {
+fn digits(slot: &mut [u8], value: i64) {
+    // Small numbers are divided in fewer cycles.
+    let mut value = u32::try_from(value).unwrap_or(0);
     for digit in slot.iter_mut().rev() {
         *digit = b'0' + u8::try_from(value % 10).unwrap_or(0);
         value /= 10;

@@ -65,6 +65,7 @@ fn both_stores_behind_both_fronts_serve_all_routes_with_any_number_of_workers() 
         ["--http", "own", "--store", "pipelined", "--workers", "10"],
         ["--http", "axum", "--store", "pipelined", "--workers", "2"],
         ["--http", "own", "--store", "sqlx", "--workers", "2"],
+        ["--http", "axum", "--store", "sqlx-held", "--workers", "1"],
         ["--http", "axum", "--store", "sqlx", "--workers", "3"],
     ] {
         let served = Served::start(database.url(), &arguments);
@@ -236,7 +237,7 @@ fn odd_requests_get_answers_of_our_own_shape() {
 
 #[test]
 fn a_killed_backend_is_replaced() {
-    for store in ["pipelined", "sqlx"] {
+    for store in ["pipelined", "sqlx", "sqlx-held"] {
         let database = TestDatabase::new();
         let served = Served::start(database.url(), &["--workers", "2", "--store", store]);
         assert_eq!(served.wire().get("/users/1").status, 200);

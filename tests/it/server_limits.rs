@@ -104,7 +104,7 @@ fn connections_beyond_the_most_wait_for_one_to_close() {
 fn a_request_that_postgres_does_not_answer_in_time_is_503() {
     let database = TestDatabase::new();
     for front in ["own", "axum"] {
-        for store in ["pipelined", "sqlx"] {
+        for store in ["pipelined", "sqlx", "sqlx-held"] {
             let served = served(&database, &["--request-time", "300ms", "--http", front, "--store", store]);
             let mut wire = served.wire();
             let lock = Lock::of("users", &database);

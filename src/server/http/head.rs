@@ -80,20 +80,16 @@ impl Head {
     pub(super) fn target<'b>(&self, bytes: &'b [u8]) -> Target<'b> {
         Target {
             method: self.method,
-            path: text(bytes, &self.path).unwrap_or_default(),
-            query: self.query.as_ref().and_then(|query| text(bytes, query)),
+            path: &bytes[self.path.clone()],
+            query: self.query.as_ref().map(|query| &bytes[query.clone()]),
         }
     }
 
     /// The value of the one `authorization`; `None` where there is none, more than one, or one that is not ASCII.
     pub(super) fn authorization<'b>(&self, bytes: &'b [u8]) -> Option<&'b str> {
         let Field::Once(place) = &self.authorization else { return None };
-        text(bytes, place).filter(|value| value.is_ascii())
+        std::str::from_utf8(&bytes[place.clone()]).ok().filter(|value| value.is_ascii())
     }
-}
-
-fn text<'b>(bytes: &'b [u8], place: &Place) -> Option<&'b str> {
-    std::str::from_utf8(&bytes[place.clone()]).ok()
 }
 
 /// Reads a head from the start of `bytes`; `None` while it is not complete.
@@ -294,7 +290,7 @@ mod tests {
         assert_eq!(head.length, whole.len());
         assert_eq!(head.authorization(whole.as_bytes()), Some("Bearer x"));
         let target = head.target(whole.as_bytes());
-        assert_eq!((target.method, target.path, target.query), (Method::Get, "/users", Some("page=2")));
+        assert_eq!((target.method, target.path, target.query), (Method::Get, &b"/users"[..], Some(&b"page=2"[..])));
         assert!(head.keeps_alive && head.framing == Framing::Length(0) && !head.is_http_10);
     }
 
@@ -304,7 +300,8 @@ mod tests {
             let text = format!("GET {target} HTTP/1.1\r\nhost: t\r\n\r\n");
             let head = head(&text);
             let target = head.target(text.as_bytes());
-            (target.path.to_owned(), target.query.map(str::to_owned))
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+            (text(target.path), target.query.map(text))
         };
         let query = |path: &str, query: &str| (path.to_owned(), Some(query.to_owned()));
         assert_eq!(target("/a?b=c?d"), query("/a", "b=c?d"));

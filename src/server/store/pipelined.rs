@@ -12,7 +12,7 @@ use futures_util::TryStreamExt as _;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Row};
 
-use super::{FOREIGN_KEY_VIOLATION, StoreError, StoredOrder, User, away};
+use super::{FOREIGN_KEY_VIOLATION, StoreError, StoredOrder, USER_BYTES, User, away};
 use crate::server::amount::Amount;
 use crate::server::config::Config;
 use crate::server::timestamp::Timestamp;
@@ -36,7 +36,7 @@ impl Store {
         Ok(Self { slots: link::connect(config, connections).await? })
     }
 
-    pub(super) async fn user(&self, id: i32) -> Result<Option<User>, StoreError> {
+    pub(super) async fn user(&self, id: i32) -> Result<Option<Vec<u8>>, StoreError> {
         let slot = self.slots.take(Kind::Read).await?;
         let query = async move {
             let link = slot.link();
@@ -44,23 +44,22 @@ impl Store {
             // Reads to the end of the answer: only then is the slot free.
             let mut found = None;
             while let Some(row) = rows.try_next().await? {
-                found = Some(user(&row)?);
+                user(&row)?.append(found.insert(Vec::with_capacity(USER_BYTES)));
             }
             Ok(found)
         };
         finish(query).await
     }
 
-    pub(super) async fn users(&self, limit: i64, offset: i64) -> Result<Vec<User>, StoreError> {
+    pub(super) async fn users(&self, limit: i64, offset: i64, mut body: Vec<u8>) -> Result<Vec<u8>, StoreError> {
         let slot = self.slots.take(Kind::Read).await?;
         let query = async move {
             let link = slot.link();
             let mut rows = pin!(link.client.query_raw(&link.user_page, [limit, offset]).await?);
-            let mut users = Vec::with_capacity(usize::try_from(limit).unwrap_or_default());
             while let Some(row) = rows.try_next().await? {
-                users.push(user(&row)?);
+                user(&row)?.append(&mut body);
             }
-            Ok(users)
+            Ok(body)
         };
         finish(query).await
     }
@@ -88,7 +87,7 @@ impl Store {
     }
 }
 
-fn user(row: &Row) -> Result<User, Error> {
+fn user(row: &Row) -> Result<User<'_>, Error> {
     Ok(User {
         id: row.try_get(0)?,
         name: row.try_get(1)?,

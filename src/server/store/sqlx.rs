@@ -1,7 +1,8 @@
 //! sqlx and its pool, as a Rust team that knows it writes first: prepared statements, a pool that is full from the
 //! start, no test of a connection before it is handed out.
 //!
-//! One query in flight on each connection, and a round trip whenever a connection goes back to the pool.
+//! One query in flight on each connection. The pool adds a round trip whenever a connection goes back to it; `held`
+//! holds the same connections without it, to show what that costs.
 
 use std::str::FromStr as _;
 
@@ -14,22 +15,33 @@ use sqlx::postgres::{
 };
 use sqlx::{Connection as _, Decode, Encode, Postgres, Row as _, Type};
 
-use super::{FOREIGN_KEY_VIOLATION, INSERT_ORDER, StoreError, StoredOrder, USER_BY_ID, USER_PAGE, User, away};
+use super::{
+    FOREIGN_KEY_VIOLATION, INSERT_ORDER, StoreError, StoredOrder, USER_BY_ID, USER_BYTES, USER_PAGE, User, away,
+};
 use crate::server::amount::Amount;
-use crate::server::config::Config;
+use crate::server::config::{Config, StoreKind};
 use crate::server::timestamp::Timestamp;
 use crate::server::validation::Order;
 
-/// One worker's pool.
+mod held;
+
+use held::Held;
+
+/// One worker's connections.
 #[derive(Debug)]
-pub(in crate::server) struct Store {
-    pool: PgPool,
+pub(in crate::server) enum Store {
+    Pool(PgPool),
+    Held(Box<Held>),
 }
 
 impl Store {
     /// Opens all connections now: a pool that grows on demand would connect inside somebody's measurement.
     pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Self> {
         let options = PgConnectOptions::from_str(&config.database_url).context("the database URL cannot be read")?;
+        if config.store == StoreKind::SqlxHeld {
+            let held = Held::connect(options, connections, config.limits.wait_time).await?;
+            return Ok(Self::Held(Box::new(held)));
+        }
         let connections = u32::try_from(connections).context("too many connections")?;
         // The pool tries until its time is up and then says only that; one connection of its own says what is wrong.
         PgConnection::connect_with(&options).await?.close().await?;
@@ -43,27 +55,45 @@ impl Store {
             .connect_with(options)
             .await?;
         // The pool opens its minimum in the background; holding all of them at once waits for that.
-        let mut held = Vec::new();
+        let mut all = Vec::new();
         for _ in 0..connections {
-            held.push(pool.acquire().await?);
+            all.push(pool.acquire().await?);
         }
-        Ok(Self { pool })
+        drop(all);
+        Ok(Self::Pool(pool))
     }
 
-    pub(super) async fn user(&self, id: i32) -> Result<Option<User>, StoreError> {
-        let row = sqlx::query(USER_BY_ID).bind(id).fetch_optional(&self.pool).await?;
-        row.map(|row| user(&row)).transpose()
+    pub(super) async fn user(&self, id: i32) -> Result<Option<Vec<u8>>, StoreError> {
+        let query = sqlx::query(USER_BY_ID).bind(id);
+        let row = match self {
+            Self::Pool(pool) => query.fetch_optional(pool).await?,
+            Self::Held(held) => held.run(async |connection| query.fetch_optional(connection).await).await?,
+        };
+        let Some(row) = row else { return Ok(None) };
+        let mut body = Vec::with_capacity(USER_BYTES);
+        user(&row)?.append(&mut body);
+        Ok(Some(body))
     }
 
-    pub(super) async fn users(&self, limit: i64, offset: i64) -> Result<Vec<User>, StoreError> {
-        let rows = sqlx::query(USER_PAGE).bind(limit).bind(offset).fetch_all(&self.pool).await?;
-        rows.iter().map(user).collect()
+    pub(super) async fn users(&self, limit: i64, offset: i64, mut body: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+        let query = sqlx::query(USER_PAGE).bind(limit).bind(offset);
+        let rows = match self {
+            Self::Pool(pool) => query.fetch_all(pool).await?,
+            Self::Held(held) => held.run(async |connection| query.fetch_all(connection).await).await?,
+        };
+        for row in &rows {
+            user(row)?.append(&mut body);
+        }
+        Ok(body)
     }
 
     pub(super) async fn insert(&self, order: &Order, created_at: Timestamp) -> Result<StoredOrder, StoreError> {
         let cents = i64::try_from(order.amount.cents()).expect("amounts are below 10^12");
         let query = sqlx::query(INSERT_ORDER).bind(order.user_id).bind(cents).bind(&order.currency).bind(created_at);
-        let row = query.fetch_one(&self.pool).await?;
+        let row = match self {
+            Self::Pool(pool) => query.fetch_one(pool).await?,
+            Self::Held(held) => held.run(async |connection| query.fetch_one(connection).await).await?,
+        };
         Ok(StoredOrder {
             id: row.try_get(0)?,
             user_id: row.try_get(1)?,
@@ -74,11 +104,14 @@ impl Store {
     }
 
     pub(super) async fn close(&self) {
-        self.pool.close().await;
+        match self {
+            Self::Pool(pool) => pool.close().await,
+            Self::Held(held) => held.close().await,
+        }
     }
 }
 
-fn user(row: &PgRow) -> Result<User, StoreError> {
+fn user(row: &PgRow) -> Result<User<'_>, StoreError> {
     Ok(User {
         id: row.try_get(0)?,
         name: row.try_get(1)?,

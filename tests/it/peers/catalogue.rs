@@ -33,7 +33,16 @@ fn ours_is_sound() {
     let names: Vec<&str> = catalogue.servers.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(
         names,
-        ["native", "native-sqlx", "native-axum", "native-all", "elysia-bun-sql", "elysia-bun", "express-node"]
+        [
+            "native",
+            "native-sqlx",
+            "native-sqlx-held",
+            "native-axum",
+            "native-all",
+            "elysia-bun-sql",
+            "elysia-bun",
+            "express-node"
+        ]
     );
     assert_eq!(catalogue.find("native").unwrap().class, Class::Reference);
     let error = catalogue.find("nativ").unwrap_err().to_string();

@@ -1,0 +1,127 @@
+//! How the bytes of a connection move: every wait has its limit.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::AsyncWrite as _;
+
+use super::connection::{Connection, Phase, Rest, Silence};
+
+/// How much of an over-long body is read away before the connection ends, so that a client that is still writing can
+/// read the answer instead of a reset connection.
+const DRAINED_BYTES: u64 = 8 * 1024 * 1024;
+/// How long a client may take to notice that the connection has ended.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+/// Largest buffer for replies that a connection keeps.
+const KEPT_BYTES: usize = 1_024;
+
+impl Connection<'_> {
+    /// Reads a body away, as far as is bearable.
+    pub(super) async fn drain(&mut self, mut rest: Rest) -> io::Result<()> {
+        let mut drained = 0;
+        while drained < DRAINED_BYTES {
+            let bytes = self.input.bytes();
+            let used = match &mut rest {
+                Rest::Length(left) => {
+                    let used = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= used as u64;
+                    used
+                }
+                Rest::Chunked(chunks) => match chunks.read(bytes, |_| {}) {
+                    Ok(used) => used,
+                    Err(_) => return Ok(()),
+                },
+            };
+            drained += used as u64;
+            self.input.consume(used);
+            let is_done = match &rest {
+                Rest::Length(left) => *left == 0,
+                Rest::Chunked(chunks) => chunks.is_done(),
+            };
+            if is_done || self.fill(Phase::Body).await?.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a connection whose client may still be sending: closing at once would reset it under the last reply.
+    pub(super) async fn break_off(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
+        let mut drained = 0;
+        while drained < DRAINED_BYTES {
+            let count = self.input.bytes().len();
+            drained += count as u64;
+            self.input.consume(count);
+            if self.fill(Phase::Linger).await?.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once, for as long as the phase may last.
+    pub(super) async fn fill(&mut self, phase: Phase) -> io::Result<Result<(), Silence>> {
+        self.enter(phase);
+        poll_fn(|context| match self.input.poll_fill(&mut self.stream, context) {
+            Poll::Ready(Ok(0)) => Poll::Ready(Ok(Err(Silence::Left))),
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(Ok(()))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending if phase == Phase::Idle && self.stop.is_set() => Poll::Ready(Ok(Err(Silence::Stopped))),
+            Poll::Pending => self.deadline.poll(context).map(|()| Ok(Err(Silence::TooSlow))),
+        })
+        .await
+    }
+
+    /// Sends what is gathered.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let mut output = std::mem::take(&mut self.output);
+        let mut sent = 0;
+        let sending = poll_fn(|context| {
+            loop {
+                match self.stream.try_write(&output[sent..]) {
+                    Ok(count) => sent += count,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) => return Poll::Ready(Err(error)),
+                }
+                if sent == output.len() {
+                    return Poll::Ready(Ok(()));
+                }
+                self.enter(Phase::Write);
+                if self.stream.poll_write_ready(context)?.is_pending() {
+                    return self.deadline.poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
+                }
+            }
+        });
+        sending.await?;
+        // Idle connections keep what a usual reply needs; the allocator keeps the rest better than thousands of them would.
+        if output.capacity() <= KEPT_BYTES {
+            output.clear();
+            self.output = output;
+        }
+        Ok(())
+    }
+
+    /// Sets the limit of a phase when it begins.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        if phase == self.phase && phase != Phase::Idle {
+            return;
+        }
+        self.phase = phase;
+        let limits = &self.shared.limits;
+        self.deadline.set(match phase {
+            Phase::Idle | Phase::Write => limits.idle_time,
+            Phase::Head => limits.head_time,
+            Phase::Body => limits.body_time,
+            Phase::Answer => limits.request_time,
+            Phase::Linger => LINGER_TIME,
+        });
+    }
+}
