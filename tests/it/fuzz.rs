@@ -89,3 +89,56 @@ fn random_streams_get_lawful_replies() {
     }
     println!("{cases} cases, resident bytes {:?} then {:?}", first_bytes, fronts.own.resident_bytes());
 }
+
+/// What random streams have found. Each is sent whole and byte by byte.
+#[test]
+fn streams_that_once_went_wrong() {
+    let fronts = Fronts::start();
+    for (name, bytes, statuses) in FOUND {
+        let case = Case { bytes: bytes.to_vec(), cuts: (1..bytes.len()).collect(), expected: Some(statuses.to_vec()) };
+        fronts.assert_lawful(&case, name);
+    }
+}
+
+const FOUND: &[(&str, &[u8], &[u16])] = &[
+    ("half a version was no version", b"GET / HTTP/2.0\r\nhost: t\r\n\r\n", &[505]),
+    ("a second target was a version", b"GET GET /health HTTP/1.1\r\nhost: t\r\n\r\n", &[400]),
+    ("a second space was a version", b"GET /health  HTTP/1.1\r\nhost: t\r\n\r\n", &[400]),
+    ("a bad head without a line end was looked at only in one piece", b"G@T /echo", &[400]),
+    ("half a version may become a whole one", b"GET / HT;", &[]),
+    (
+        "bytes after the last request reset the connection",
+        b"GET /users/1 HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\nGET /users/2 HTTP/1.1\r\nhost: t\r\n\r\n",
+        &[200],
+    ),
+    (
+        "bytes after a request framed twice reset the connection",
+        b"GET /health HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n",
+        &[200],
+    ),
+];
+
+/// RFC 9110, section 9.3.2: whatever is wrong with it.
+#[test]
+fn refused_heads_have_no_body() {
+    let fronts = Fronts::start();
+    for (rest, status) in [
+        ("/health HTTP/1.1\r\n\r\n", 400),
+        ("/health HTTP/3.0\r\n\r\n", 505),
+        ("/health HTTP/1.1\r\nhost: t\r\nexpect: x\r\n\r\n", 417),
+        ("/health HTTP/1.1\r\nhost: t\r\ntransfer-encoding: x\r\n\r\n", 501),
+        ("/health HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\nx", 400),
+        ("/health HTTP/1.1\r\nhost: t\r\ncontent-length: 70000\r\n\r\nHEAD", 413),
+        ("/nowhere HTTP/1.1\r\nhost: t\r\nexpect: 100-continue\r\ncontent-length: 7\r\n\r\n", 404),
+        ("\u{1}", 400),
+    ] {
+        let stream = format!("HEAD {rest}").into_bytes();
+        let pieces: Vec<&[u8]> = stream.chunks(1).collect();
+        for pieces in [&[&stream[..]], &pieces[..]] {
+            let (bytes, _) = fronts.own.exchange(pieces, 0, Duration::ZERO).expect("an end");
+            let replies = replies::read(&bytes, Shape::Own).expect("replies");
+            assert_eq!(replies.iter().map(|reply| reply.status).collect::<Vec<_>>(), [status], "{rest}");
+            assert_eq!(replies[0].body, "", "{rest}");
+        }
+    }
+}

@@ -28,7 +28,7 @@ use tokio::sync::futures::Notified;
 
 use super::error::ApiError;
 use super::reply::Reply;
-use super::routes::{Given, Looked, Method, Shared, Work};
+use super::routes::{Given, Looked, Shared, Work};
 
 use buffers::Input;
 use chunks::Chunks;
@@ -80,6 +80,7 @@ pub(super) async fn serve(stream: TcpStream, shared: Arc<Shared>, stop: Arc<Stop
         deadline: Deadline::new(shared.limits.idle_time),
         phase: Phase::Idle,
         request: NEW,
+        asks_head: false,
         continued: false,
         shared: &shared,
         stop: &stop,
@@ -95,6 +96,8 @@ struct Connection<'s> {
     deadline: Deadline,
     phase: Phase,
     request: Request,
+    /// Whether this request is HEAD, as far as it has come.
+    asks_head: bool,
     /// Whether `100 Continue` has been sent for this request.
     continued: bool,
     shared: &'s Shared,
@@ -109,6 +112,13 @@ enum Phase {
     Body,
     Write,
     Linger,
+}
+
+impl Phase {
+    /// Whether nothing is owed to the client.
+    fn ends_at_stop(self) -> bool {
+        matches!(self, Self::Idle | Self::Linger)
+    }
 }
 
 /// The request at the start of the input, as far as it has come.
@@ -144,8 +154,6 @@ enum Step {
     Refuse(Rest),
     /// Send what is gathered and end.
     End,
-    /// The same, though the client may still be sending.
-    Break,
 }
 
 /// Why reading gave nothing.
@@ -168,11 +176,7 @@ impl Connection<'_> {
                     self.flush().await?;
                     match self.fill(phase).await? {
                         Ok(()) => {}
-                        Err(Silence::TooSlow) if phase != Phase::Idle => {
-                            self.refuse(ApiError::RequestTimeout);
-                            return self.break_off().await;
-                        }
-                        Err(Silence::Left | Silence::TooSlow | Silence::Stopped) => return Ok(()),
+                        Err(silence) => return self.give_up(phase, &silence).await,
                     }
                 }
                 Step::Answer(work, manner) => {
@@ -180,16 +184,15 @@ impl Connection<'_> {
                     self.flush().await?;
                     let reply = self.shared.answer(work).await.unwrap_or_else(Reply::from);
                     if let Step::End = self.respond(&reply, manner) {
-                        return self.flush().await;
+                        return self.end().await;
                     }
                 }
                 Step::Refuse(rest) => {
                     self.drain(rest).await?;
                     self.refuse(ApiError::PayloadTooLarge(self.shared.limits.body_bytes));
-                    return self.break_off().await;
+                    return self.end().await;
                 }
-                Step::End => return self.flush().await,
-                Step::Break => return self.break_off().await,
+                Step::End => return self.end().await,
             }
         }
     }
@@ -220,6 +223,7 @@ impl Connection<'_> {
     /// A request whose head may be whole.
     fn head(&mut self) -> Step {
         let bytes = self.input.bytes();
+        self.asks_head = head::asks_head(bytes);
         let head = match head::parse(bytes, self.shared.limits.head_bytes) {
             Ok(Some(head)) => head,
             Ok(None) => {
@@ -312,7 +316,7 @@ impl Connection<'_> {
         self.continued = false;
         let stops = self.stop.is_set() && self.input.is_empty();
         let manner = Manner {
-            without_body: head.method == Method::Head,
+            without_body: self.asks_head,
             closes: stops || !head.keeps_alive,
             says_keep_alive: head.is_http_10,
         };
@@ -333,9 +337,25 @@ impl Connection<'_> {
 
     /// Gathers the reply to a request after which nothing more can be read.
     fn refuse(&mut self, error: ApiError) -> Step {
-        let manner = Manner { without_body: false, closes: true, says_keep_alive: false };
+        let manner = Manner { without_body: self.asks_head, closes: true, says_keep_alive: false };
         response::write(&mut self.output, &error.into(), manner);
-        Step::Break
+        Step::End
+    }
+
+    /// Ends a connection on which nothing more comes; a request that has begun may be owed an answer.
+    async fn give_up(&mut self, phase: Phase, silence: &Silence) -> io::Result<()> {
+        // Without a line end, bytes that can be no head have not been looked at.
+        let bytes = self.input.bytes();
+        let parsed = head::parse(bytes, self.shared.limits.head_bytes);
+        if phase == Phase::Head {
+            self.asks_head = head::asks_head(bytes);
+        }
+        match (phase, silence, parsed) {
+            (Phase::Head, _, Err(fault)) => drop(self.refuse(fault.into())),
+            (Phase::Head | Phase::Body, Silence::TooSlow, _) => drop(self.refuse(ApiError::RequestTimeout)),
+            _ => return Ok(()),
+        }
+        self.end().await
     }
 
     /// Reads a body away, as far as is bearable.
@@ -367,8 +387,9 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Ends a connection whose client may still be sending: closing at once would reset it under the last reply.
-    async fn break_off(&mut self) -> io::Result<()> {
+    /// Ends the connection after its last reply. The client may still be sending, whether it may or not: closing at once
+    /// would reset the connection under that reply.
+    async fn end(&mut self) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
         let mut drained = 0;
@@ -390,7 +411,7 @@ impl Connection<'_> {
             Poll::Ready(Ok(0)) => Poll::Ready(Ok(Err(Silence::Left))),
             Poll::Ready(Ok(_)) => Poll::Ready(Ok(Ok(()))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending if phase == Phase::Idle && self.stop.is_set() => Poll::Ready(Ok(Err(Silence::Stopped))),
+            Poll::Pending if phase.ends_at_stop() && self.stop.is_set() => Poll::Ready(Ok(Err(Silence::Stopped))),
             Poll::Pending => self.deadline.poll(context).map(|()| Ok(Err(Silence::TooSlow))),
         })
         .await
