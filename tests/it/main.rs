@@ -8,6 +8,7 @@
 mod cli;
 mod compare;
 mod floor;
+mod fuzz;
 mod load;
 mod parity;
 mod peers;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -48,6 +48,11 @@ impl Served {
 
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("a pid")
+    }
+
+    /// Its stderr, to be read while it runs; can be taken once.
+    pub(crate) fn stderr(&mut self) -> ChildStderr {
+        self.child.stderr.take().expect("piped, and not taken before")
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::server::error::ApiError;
 use crate::server::reply::Reply;
-use crate::server::routes::{Given, Looked, Method, Shared, TOO_SLOW, Work};
+use crate::server::routes::{Given, Looked, Shared, TOO_SLOW, Work};
 
 use super::Stop;
 use super::buffers::Input;
@@ -29,6 +29,8 @@ pub(super) struct Connection<'s> {
     pub(super) deadline: Deadline,
     pub(super) phase: Phase,
     request: Request,
+    /// Whether this request is HEAD, as far as it has come.
+    asks_head: bool,
     /// Whether `100 Continue` has been sent for this request.
     continued: bool,
     pub(super) shared: &'s Shared,
@@ -44,6 +46,13 @@ pub(super) enum Phase {
     Answer,
     Write,
     Linger,
+}
+
+impl Phase {
+    /// Whether nothing is owed to the client.
+    pub(super) fn ends_at_stop(self) -> bool {
+        matches!(self, Self::Idle | Self::Linger)
+    }
 }
 
 /// The request at the start of the input, as far as it has come.
@@ -79,8 +88,6 @@ enum Step {
     Refuse(Rest),
     /// Send what is gathered and end.
     End,
-    /// The same, though the client may still be sending.
-    Break,
 }
 
 /// Why reading gave nothing.
@@ -102,6 +109,7 @@ impl<'s> Connection<'s> {
             deadline: Deadline::new(shared.limits.idle_time),
             phase: Phase::Idle,
             request: NEW,
+            asks_head: false,
             continued: false,
             shared,
             stop,
@@ -118,11 +126,7 @@ impl<'s> Connection<'s> {
                     self.flush().await?;
                     match self.fill(phase).await? {
                         Ok(()) => {}
-                        Err(Silence::TooSlow) if phase != Phase::Idle => {
-                            self.refuse(ApiError::RequestTimeout);
-                            return self.break_off().await;
-                        }
-                        Err(Silence::Left | Silence::TooSlow | Silence::Stopped) => return Ok(()),
+                        Err(silence) => return self.give_up(phase, &silence).await,
                     }
                 }
                 Step::Answer(work, manner) => {
@@ -130,16 +134,15 @@ impl<'s> Connection<'s> {
                     self.flush().await?;
                     let reply = self.await_answer(work).await;
                     if let Step::End = self.respond(&reply, manner) {
-                        return self.flush().await;
+                        return self.end().await;
                     }
                 }
                 Step::Refuse(rest) => {
                     self.drain(rest).await?;
                     self.refuse(ApiError::PayloadTooLarge(self.shared.limits.body_bytes));
-                    return self.break_off().await;
+                    return self.end().await;
                 }
-                Step::End => return self.flush().await,
-                Step::Break => return self.break_off().await,
+                Step::End => return self.end().await,
             }
         }
     }
@@ -180,6 +183,7 @@ impl<'s> Connection<'s> {
     /// A request whose head may be whole.
     fn head(&mut self) -> Step {
         let bytes = self.input.bytes();
+        self.asks_head = head::asks_head(bytes);
         let head = match head::parse(bytes, self.shared.limits.head_bytes) {
             Ok(Some(head)) => head,
             Ok(None) => {
@@ -272,7 +276,7 @@ impl<'s> Connection<'s> {
         self.continued = false;
         let stops = self.stop.is_set() && self.input.is_empty();
         let manner = Manner {
-            without_body: head.method == Method::Head,
+            without_body: self.asks_head,
             closes: stops || !head.keeps_alive,
             says_keep_alive: head.is_http_10,
         };
@@ -293,9 +297,25 @@ impl<'s> Connection<'s> {
 
     /// Gathers the reply to a request after which nothing more can be read.
     fn refuse(&mut self, error: ApiError) -> Step {
-        let manner = Manner { without_body: false, closes: true, says_keep_alive: false };
+        let manner = Manner { without_body: self.asks_head, closes: true, says_keep_alive: false };
         response::write(&mut self.output, &error.into(), manner);
-        Step::Break
+        Step::End
+    }
+
+    /// Ends a connection on which nothing more comes; a request that has begun may be owed an answer.
+    async fn give_up(&mut self, phase: Phase, silence: &Silence) -> io::Result<()> {
+        // Without a line end, bytes that can be no head have not been looked at.
+        let bytes = self.input.bytes();
+        let parsed = head::parse(bytes, self.shared.limits.head_bytes);
+        if phase == Phase::Head {
+            self.asks_head = head::asks_head(bytes);
+        }
+        match (phase, silence, parsed) {
+            (Phase::Head, _, Err(fault)) => drop(self.refuse(fault.into())),
+            (Phase::Head | Phase::Body, Silence::TooSlow, _) => drop(self.refuse(ApiError::RequestTimeout)),
+            _ => return Ok(()),
+        }
+        self.end().await
     }
 }
 

@@ -105,7 +105,11 @@ pub(super) fn parse(bytes: &[u8], most_bytes: usize) -> Result<Option<Head>, Fau
         Ok(httparse::Status::Partial) if bytes.len() >= most_bytes => return Err(Fault::TooLarge),
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(Fault::TooLarge),
-        Err(httparse::Error::Version) => return Err(version_fault(bytes)),
+        Err(httparse::Error::Version) => match version(window) {
+            None if bytes.len() >= most_bytes => return Err(Fault::TooLarge),
+            None => return Ok(None),
+            Some(version) => return Err(version_fault(version)),
+        },
         Err(_) => return Err(Fault::Malformed("the request head is not HTTP/1.1")),
     };
     let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
@@ -128,10 +132,20 @@ pub(super) fn parse(bytes: &[u8], most_bytes: usize) -> Result<Option<Head>, Fau
     }))
 }
 
+/// Whether the bytes begin as a HEAD request does, which no reply may answer with a body; known even if it is no good.
+pub(super) fn asks_head(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_start().starts_with(b"HEAD ")
+}
+
+/// What stands in the place of the version, once its line has ended: half of `HTTP/2.0` is not yet one or the other fault.
+fn version(bytes: &[u8]) -> Option<&[u8]> {
+    let mut lines = bytes.split_inclusive(|&b| b == b'\n');
+    let line = lines.find(|line| !line.trim_ascii().is_empty())?.strip_suffix(b"\n")?;
+    line.strip_suffix(b"\r").unwrap_or(line).splitn(3, |&b| b == b' ').nth(2)
+}
+
 /// `HTTP/2.0` is a version we do not speak; `HTTP/x` is no version at all.
-fn version_fault(bytes: &[u8]) -> Fault {
-    let line = bytes.split(|&b| b == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
-    let version = line.trim_ascii_end().rsplit(|&b| b == b' ').next().unwrap_or_default();
+fn version_fault(version: &[u8]) -> Fault {
     match version {
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Fault::Version
@@ -354,6 +368,13 @@ mod tests {
         assert!(matches!(fault("GET / HTTP/x\r\nhost: a\r\n\r\n"), Fault::Malformed(_)));
         assert_eq!(fault("GET / HTTP/2.0\r\nhost: a\r\n\r\n"), Fault::Version);
         assert_eq!(fault("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Fault::Version);
+        assert_eq!(fault("\r\nGET / HTTP/1.2\n\n"), Fault::Version);
+        // Not known before the line has ended, and nothing but the version is one.
+        for end in 1..15 {
+            assert_eq!(parse(&b"GET / HTTP/2.0\r\n"[..end], MOST), Ok(None), "{end} bytes");
+        }
+        assert!(matches!(fault("GET GET / HTTP/1.1\r\n\r\n"), Fault::Malformed(_)));
+        assert!(matches!(fault("GET /  HTTP/1.1\r\n\r\n"), Fault::Malformed(_)));
         assert_eq!(fault(&with("expect: 200-ok\r\n")), Fault::Expectation);
         assert_eq!(fault(&with(&"x: 1\r\n".repeat(MOST_HEADERS))), Fault::TooLarge);
         assert!(parse(with(&"x: 1\r\n".repeat(MOST_HEADERS - 1)).as_bytes(), MOST).is_ok());

@@ -48,8 +48,9 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Ends a connection whose client may still be sending: closing at once would reset it under the last reply.
-    pub(super) async fn break_off(&mut self) -> io::Result<()> {
+    /// Ends the connection after its last reply. The client may still be sending, whether it may or not: closing at once
+    /// would reset the connection under that reply.
+    pub(super) async fn end(&mut self) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
         let mut drained = 0;
@@ -71,7 +72,7 @@ impl Connection<'_> {
             Poll::Ready(Ok(0)) => Poll::Ready(Ok(Err(Silence::Left))),
             Poll::Ready(Ok(_)) => Poll::Ready(Ok(Ok(()))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending if phase == Phase::Idle && self.stop.is_set() => Poll::Ready(Ok(Err(Silence::Stopped))),
+            Poll::Pending if phase.ends_at_stop() && self.stop.is_set() => Poll::Ready(Ok(Err(Silence::Stopped))),
             Poll::Pending => self.deadline.poll(context).map(|()| Ok(Err(Silence::TooSlow))),
         })
         .await
