@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support;
+use crate::support::{self, TestDatabase};
 use crate::wire::Wire;
 
 /// A running `headroom serve`; killed when dropped.
@@ -25,6 +25,19 @@ pub(crate) fn command(database_url: &str, arguments: &[&str]) -> Command {
     }
     command.env_remove("DATABASE_URL").env_remove("JWT_SECRET").stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// Runs a test against a server with one worker behind each of the HTTP fronts.
+pub(crate) fn on_both_fronts(test: impl Fn(&Served)) {
+    let database = TestDatabase::new();
+    for front in ["own", "axum"] {
+        test(&Served::start(database.url(), &["--workers", "1", "--http", front]));
+    }
+}
+
+/// Runs a test against a server with one worker behind our own front.
+pub(crate) fn on_our_front(test: impl Fn(&Served)) {
+    test(&Served::start(TestDatabase::new().url(), &["--workers", "1", "--http", "own"]));
 }
 
 impl Served {

@@ -8,20 +8,12 @@ use nix::sys::signal::Signal;
 
 use headroom::postgres::Database;
 
-use crate::served::{Served, command};
+use crate::served::{Served, command, on_both_fronts};
 use crate::support::{self, TestDatabase};
 use crate::wire::Wire;
 
 const ORDER: &str = r#"{"userId":4242,"amount":19.99,"currency":"USD"}"#;
 const ECHO: &str = r#"{"name":"Jane Doe","email":"jane@example.com","age":30,"tags":["a","b"]}"#;
-
-/// Runs a test against a server with one worker behind each of the HTTP fronts.
-fn on_both_fronts(test: impl Fn(&Served)) {
-    let database = TestDatabase::new();
-    for front in ["own", "axum"] {
-        test(&Served::start(database.url(), &["--workers", "1", "--http", front]));
-    }
-}
 
 /// The one line on stderr of a server that must refuse to start.
 fn refusal(database_url: &str, arguments: &[&str]) -> String {

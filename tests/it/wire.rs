@@ -1,7 +1,7 @@
 //! HTTP as bytes on a socket, so that nothing a library would tidy up goes unseen.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longest wait for any single read in a test.
@@ -40,6 +40,11 @@ impl Wire {
         Self { stream, read: Vec::new() }
     }
 
+    /// The same connection, to be written to while another thread reads from it.
+    pub(crate) fn another_handle(&self) -> Self {
+        Self { stream: self.stream.try_clone().expect("a handle"), read: Vec::new() }
+    }
+
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("the server reads");
     }
@@ -55,6 +60,12 @@ impl Wire {
         self.reply()
     }
 
+    /// Bytes on this connection, and the next reply; a server that answers before it has read them all is fine.
+    pub(crate) fn ask(&mut self, bytes: impl AsRef<[u8]>) -> Reply {
+        let _ = self.try_send(bytes.as_ref());
+        self.reply()
+    }
+
     /// A JSON body on this connection, and its reply.
     pub(crate) fn post(&mut self, target: &str, body: &str) -> Reply {
         self.send(format!(
@@ -64,8 +75,26 @@ impl Wire {
         self.reply()
     }
 
+    /// Says that nothing more will be sent; replies can still be read.
+    pub(crate) fn end(&mut self) {
+        self.stream.shutdown(Shutdown::Write).expect("a connection");
+    }
+
     /// The next reply, framed by its content-length.
     pub(crate) fn reply(&mut self) -> Reply {
+        let mut reply = self.reply_to_head();
+        if reply.status >= 200 {
+            let length: usize = reply.header("content-length").map_or(0, |value| value.parse().expect("a length"));
+            while self.read.len() < length {
+                assert!(self.fill() > 0, "closed inside a body");
+            }
+            reply.body = String::from_utf8(self.read.drain(..length).collect()).expect("UTF-8");
+        }
+        reply
+    }
+
+    /// The next reply, whose content-length is that of a body which does not come.
+    pub(crate) fn reply_to_head(&mut self) -> Reply {
         let head_end = loop {
             if let Some(at) = self.read.windows(4).position(|w| w == b"\r\n\r\n") {
                 break at + 4;
@@ -75,15 +104,7 @@ impl Wire {
         let head = String::from_utf8(self.read[..head_end - 4].to_vec()).expect("an ASCII head");
         self.read.drain(..head_end);
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-        let mut reply = Reply { status, head, body: String::new() };
-        if status >= 200 {
-            let length: usize = reply.header("content-length").map_or(0, |value| value.parse().expect("a length"));
-            while self.read.len() < length {
-                assert!(self.fill() > 0, "closed inside a body");
-            }
-            reply.body = String::from_utf8(self.read.drain(..length).collect()).expect("UTF-8");
-        }
-        reply
+        Reply { status, head, body: String::new() }
     }
 
     /// True when nothing has come so far.

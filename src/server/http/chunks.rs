@@ -24,7 +24,11 @@ enum State {
         size: u64,
         digits: usize,
     },
-    /// After the digits: extensions, until the line ends.
+    /// In blanks after the digits, which only an extension or the line's end may follow.
+    Blank {
+        size: u64,
+    },
+    /// In extensions, until the line ends.
     Extension {
         size: u64,
     },
@@ -89,8 +93,14 @@ impl Chunks {
                 State::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
             (State::Size { digits: 0, .. }, _) => return Err(Garbled),
-            (State::Size { size, .. } | State::Extension { size }, b'\r') => State::SizeEnd { size },
-            (State::Size { size, .. }, b';' | b' ' | b'\t') => State::Extension { size },
+            (State::Size { size, .. } | State::Blank { size } | State::Extension { size }, b'\r') => {
+                State::SizeEnd { size }
+            }
+            (State::Size { size, .. } | State::Blank { size }, b';') => State::Extension { size },
+            (State::Size { size, .. } | State::Blank { size }, b' ' | b'\t') if self.line < MOST_SIZE_LINE => {
+                self.line += 1;
+                State::Blank { size }
+            }
             (State::Extension { size }, b'\t' | b' '..=b'~' | 0x80..) if self.line < MOST_SIZE_LINE => {
                 self.line += 1;
                 State::Extension { size }
@@ -134,7 +144,7 @@ mod tests {
 
     #[test]
     fn bodies_are_read_whole_whatever_the_pieces() {
-        for text in ["3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "0003;x=y\r\nabc\r\n2 \r\nde\r\n0\r\nt: 1\r\nu: 2\r\n\r\n"] {
+        for text in ["3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "0003 ; x=y\r\nabc\r\n2 \r\nde\r\n0\r\nt: 1\r\nu: 2\r\n\r\n"] {
             for piece in 1..=text.len() {
                 let more = format!("{text}GET /");
                 assert_eq!(decode(&more, piece), Ok(("abcde".to_owned(), text.len(), true)), "{text:?} by {piece}");
@@ -155,6 +165,9 @@ mod tests {
             "-1\r\n",
             "0x3\r\nabc\r\n",
             "3\nabc\r\n",
+            "3 3\r\nabc\r\n",
+            "3 x\r\nabc\r\n",
+            " 3\r\nabc\r\n",
             "3\r\nabcd\r\n",
             "3\r\nabc\n",
             "3\r\nabc\rx",

@@ -66,13 +66,6 @@ enum Request {
     Chunked { head: Vec<u8>, chunks: Chunks, data: Vec<u8> },
 }
 
-/// What is left of a body that is refused.
-#[derive(Debug)]
-pub(super) enum Rest {
-    Length(u64),
-    Chunked(Chunks),
-}
-
 /// What to do next.
 #[derive(Debug)]
 enum Step {
@@ -84,10 +77,8 @@ enum Step {
     Read(Phase),
     /// Wait for this, then answer in this manner.
     Answer(Work, Manner),
-    /// Read this away, then refuse it.
-    Refuse(Rest),
-    /// Send what is gathered and end.
-    End,
+    /// Send what is gathered and end; the client may still be sending for as long as this phase lasts.
+    End(Phase),
 }
 
 /// Why reading gave nothing.
@@ -133,16 +124,11 @@ impl<'s> Connection<'s> {
                     // Earlier replies do not wait for this one.
                     self.flush().await?;
                     let reply = self.await_answer(work).await;
-                    if let Step::End = self.respond(&reply, manner) {
-                        return self.end().await;
+                    if let Step::End(phase) = self.respond(&reply, manner) {
+                        return self.end(phase).await;
                     }
                 }
-                Step::Refuse(rest) => {
-                    self.drain(rest).await?;
-                    self.refuse(ApiError::PayloadTooLarge(self.shared.limits.body_bytes));
-                    return self.end().await;
-                }
-                Step::End => return self.end().await,
+                Step::End(phase) => return self.end(phase).await,
             }
         }
     }
@@ -211,15 +197,13 @@ impl<'s> Connection<'s> {
         if let Some(refused) = self.permit(head) {
             return refused;
         }
+        if let Framing::Length(_) = head.framing {
+            return self.refuse_body();
+        }
         let head_bytes = self.input.bytes()[..head.length].to_vec();
         self.input.consume(head.length);
-        match head.framing {
-            Framing::Length(length) => Step::Refuse(Rest::Length(length)),
-            Framing::Chunked => {
-                self.request = Request::Chunked { head: head_bytes, chunks: Chunks::new(), data: Vec::new() };
-                Step::On
-            }
-        }
+        self.request = Request::Chunked { head: head_bytes, chunks: Chunks::new(), data: Vec::new() };
+        Step::On
     }
 
     /// Sends `100 Continue` to a client that waits for it, or refuses a request whose body would not be read.
@@ -253,8 +237,7 @@ impl<'s> Connection<'s> {
         };
         self.input.consume(used);
         if data.len() > self.shared.limits.body_bytes {
-            let rest = std::mem::replace(chunks, Chunks::new());
-            return Step::Refuse(Rest::Chunked(rest));
+            return self.refuse_body();
         }
         if !chunks.is_done() {
             return Step::Read(Phase::Body);
@@ -292,14 +275,20 @@ impl<'s> Connection<'s> {
         self.phase = Phase::Idle;
         let closes = manner.closes || reply.closes;
         response::write(&mut self.output, reply, Manner { closes, ..manner });
-        if closes { Step::End } else { Step::On }
+        if closes { Step::End(Phase::Linger) } else { Step::On }
     }
 
     /// Gathers the reply to a request after which nothing more can be read.
     fn refuse(&mut self, error: ApiError) -> Step {
         let manner = Manner { without_body: self.asks_head, closes: true, says_keep_alive: false };
         response::write(&mut self.output, &error.into(), manner);
-        Step::End
+        Step::End(Phase::Linger)
+    }
+
+    /// The same for a body over the limit: said at once, and the client has the time of a body to stop writing.
+    fn refuse_body(&mut self) -> Step {
+        self.refuse(ApiError::PayloadTooLarge(self.shared.limits.body_bytes));
+        Step::End(Phase::Body)
     }
 
     /// Ends a connection on which nothing more comes; a request that has begun may be owed an answer.
@@ -315,7 +304,7 @@ impl<'s> Connection<'s> {
             (Phase::Head | Phase::Body, Silence::TooSlow, _) => drop(self.refuse(ApiError::RequestTimeout)),
             _ => return Ok(()),
         }
-        self.end().await
+        self.end(Phase::Linger).await
     }
 }
 

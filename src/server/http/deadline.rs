@@ -1,10 +1,11 @@
 //! A connection's deadline, which moves with every request and almost never passes.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep};
 
 /// Moving the deadline writes one number; the timer behind it is touched only when it fires, and then set anew for what
@@ -45,7 +46,8 @@ impl Deadline {
             let left = self.at.saturating_sub(coarse_now()).max(Duration::from_millis(1));
             self.fires_at = self.at;
             let mut timer = Box::pin(sleep(left));
-            if timer.as_mut().poll(context).is_pending() {
+            // Polled this once only, so it must be registered now: a task that has used up its turn would not do it.
+            if pin!(unconstrained(timer.as_mut())).poll(context).is_pending() {
                 self.timer = Some(timer);
                 return Poll::Pending;
             }
@@ -56,4 +58,29 @@ impl Deadline {
 /// The kernel's tick, a few milliseconds old: one tenth of the cost of a clock read.
 fn coarse_now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::ZERO, Duration::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::task::coop;
+
+    use super::*;
+
+    #[test]
+    fn it_passes_although_its_task_had_used_up_its_turn() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut deadline = Deadline::new(Duration::from_millis(20));
+            let passing = poll_fn(|context| {
+                // As many reads would do.
+                while let Poll::Ready(turn) = coop::poll_proceed(context) {
+                    turn.made_progress();
+                }
+                deadline.poll(context)
+            });
+            tokio::time::timeout(Duration::from_secs(5), passing).await.expect("it passes");
+        });
+    }
 }

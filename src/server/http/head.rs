@@ -156,7 +156,7 @@ fn version_fault(version: &[u8]) -> Fault {
 
 /// Path and query of a target; of `http://host/path`, which proxies send, the host is read over (RFC 9112, section 3.2.2).
 fn split(target: &str) -> Result<(&str, Option<&str>), Fault> {
-    let origin = if target.starts_with('/') { target } else { origin_form(target) };
+    let origin = if target.starts_with('/') { target } else { origin_form(target)? };
     if origin.as_bytes().contains(&b'#') {
         return Err(Fault::Malformed("the target of a request has no fragment"));
     }
@@ -166,11 +166,15 @@ fn split(target: &str) -> Result<(&str, Option<&str>), Fault> {
     })
 }
 
-fn origin_form(target: &str) -> &str {
-    match target.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains(['/', '?']) => &rest[rest.find(['/', '?']).unwrap_or(rest.len())..],
-        _ => target,
+fn origin_form(target: &str) -> Result<&str, Fault> {
+    let Some((scheme, rest)) = target.split_once("://") else { return Ok(target) };
+    let host = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    if !is_scheme || host.is_empty() {
+        return Err(Fault::Malformed("the target of the request is no address"));
     }
+    Ok(&rest[host.len()..])
 }
 
 /// The header fields that decide how a request is read.
@@ -324,7 +328,10 @@ mod tests {
         assert_eq!(target("http://host"), (String::new(), None));
         assert_eq!(target("/a?next=http://b/c"), query("/a", "next=http://b/c"));
         assert_eq!(target("*"), ("*".to_owned(), None));
-        assert!(matches!(fault("GET /a#b HTTP/1.1\r\nhost: t\r\n\r\n"), Fault::Malformed(_)));
+        for wrong in ["/a#b", "http://host#b", "://host/a", "1://host/a", "a/b://host/a", "http:///a", "http://?a"] {
+            let text = format!("GET {wrong} HTTP/1.1\r\nhost: t\r\n\r\n");
+            assert!(matches!(fault(&text), Fault::Malformed(_)), "{wrong}");
+        }
     }
 
     #[test]

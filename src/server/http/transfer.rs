@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWrite as _;
 
-use super::connection::{Connection, Phase, Rest, Silence};
+use super::connection::{Connection, Phase, Silence};
 
 /// How much of an over-long body is read away before the connection ends, so that a client that is still writing can
 /// read the answer instead of a reset connection.
@@ -19,38 +19,9 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 const KEPT_BYTES: usize = 1_024;
 
 impl Connection<'_> {
-    /// Reads a body away, as far as is bearable.
-    pub(super) async fn drain(&mut self, mut rest: Rest) -> io::Result<()> {
-        let mut drained = 0;
-        while drained < DRAINED_BYTES {
-            let bytes = self.input.bytes();
-            let used = match &mut rest {
-                Rest::Length(left) => {
-                    let used = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-                    *left -= used as u64;
-                    used
-                }
-                Rest::Chunked(chunks) => match chunks.read(bytes, |_| {}) {
-                    Ok(used) => used,
-                    Err(_) => return Ok(()),
-                },
-            };
-            drained += used as u64;
-            self.input.consume(used);
-            let is_done = match &rest {
-                Rest::Length(left) => *left == 0,
-                Rest::Chunked(chunks) => chunks.is_done(),
-            };
-            if is_done || self.fill(Phase::Body).await?.is_err() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
     /// Ends the connection after its last reply. The client may still be sending, whether it may or not: closing at once
-    /// would reset the connection under that reply.
-    pub(super) async fn end(&mut self) -> io::Result<()> {
+    /// would reset the connection under that reply. What comes is read away, as far as is bearable, while `phase` lasts.
+    pub(super) async fn end(&mut self, phase: Phase) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await?;
         let mut drained = 0;
@@ -58,7 +29,7 @@ impl Connection<'_> {
             let count = self.input.bytes().len();
             drained += count as u64;
             self.input.consume(count);
-            if self.fill(Phase::Linger).await?.is_err() {
+            if self.fill(phase).await?.is_err() {
                 break;
             }
         }
