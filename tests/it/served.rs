@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -27,17 +28,38 @@ pub(crate) fn command(database_url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a test against a server with one worker behind each of the HTTP fronts.
-pub(crate) fn on_both_fronts(test: impl Fn(&Served)) {
-    let database = TestDatabase::new();
-    for front in ["own", "axum"] {
-        test(&Served::start(database.url(), &["--workers", "1", "--http", front]));
-    }
+/// A server with one worker behind each of the HTTP fronts, and their database.
+struct Fronts {
+    own: Served,
+    axum: Served,
+    // Dropped after the servers that use it.
+    _database: TestDatabase,
 }
 
-/// Runs a test against a server with one worker behind our own front.
+/// Shared by the tests that run at the same time, and ended with the last of them: starting it takes longer than most
+/// of them do.
+fn fronts() -> Arc<Fronts> {
+    static RUNNING: Mutex<Weak<Fronts>> = Mutex::new(Weak::new());
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    running.upgrade().unwrap_or_else(|| {
+        let database = TestDatabase::new();
+        let start = |front| Served::start(database.url(), &["--workers", "1", "--http", front]);
+        let fronts = Arc::new(Fronts { own: start("own"), axum: start("axum"), _database: database });
+        *running = Arc::downgrade(&fronts);
+        fronts
+    })
+}
+
+/// Runs a test against each of the HTTP fronts. It may add orders, and must mind that others do.
+pub(crate) fn on_both_fronts(test: impl Fn(&Served)) {
+    let fronts = fronts();
+    test(&fronts.own);
+    test(&fronts.axum);
+}
+
+/// Runs a test against our own front.
 pub(crate) fn on_our_front(test: impl Fn(&Served)) {
-    test(&Served::start(TestDatabase::new().url(), &["--workers", "1", "--http", "own"]));
+    test(&fronts().own);
 }
 
 impl Served {

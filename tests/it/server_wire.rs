@@ -603,7 +603,7 @@ fn a_body_over_the_limit_is_refused_while_it_is_written() {
             thread::scope(|scope| {
                 let writing = scope.spawn(move || {
                     writer.send(format!("{TO_ECHO}{headers}{start}"));
-                    let piece = [b' '; 64 * 1024];
+                    let piece = vec![b' '; 64 * 1024];
                     while writer.try_send(&piece).is_ok() {}
                 });
                 assert_eq!(wire.reply().status, 413, "{headers}");
@@ -649,18 +649,20 @@ fn never_reading(served: &Served) -> TcpStream {
 fn clients_that_never_read_are_held_back() {
     const CLIENTS: u64 = 10;
     const MOST_KIB: u64 = 256;
-    on_both_fronts(|served| {
+    let database = TestDatabase::new();
+    for front in ["own", "axum"] {
+        let served = Served::start(database.url(), &["--workers", "1", "--http", front]);
         let mut wire = served.wire();
         for _ in 0..20 {
             assert_eq!(wire.get("/users?limit=100").status, 200);
         }
-        let before = most_memory_kib(served);
-        let clients: Vec<TcpStream> = (0..CLIENTS).map(|_| never_reading(served)).collect();
-        let grown = most_memory_kib(served).saturating_sub(before);
-        assert!(grown < CLIENTS * MOST_KIB, "{grown} KiB for {CLIENTS} clients that do not read");
+        let before = most_memory_kib(&served);
+        let clients: Vec<TcpStream> = (0..CLIENTS).map(|_| never_reading(&served)).collect();
+        let grown = most_memory_kib(&served).saturating_sub(before);
+        assert!(grown < CLIENTS * MOST_KIB, "{front}: {grown} KiB for {CLIENTS} clients that do not read");
         assert_eq!(wire.get("/users/1").status, 200);
         drop(clients);
-    });
+    }
 }
 
 /// hyper has no limit on the time in which a client takes no byte of a reply.
@@ -672,5 +674,18 @@ fn clients_that_never_read_are_dropped() {
     let gone = support::poll(Duration::from_secs(20), "the server to drop it", || {
         stream.write(b"x").err().filter(|error| error.kind() != ErrorKind::WouldBlock)
     });
+    assert!(matches!(gone.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{gone}");
+}
+
+/// hyper's front has read the body away by then, or has reset the connection.
+#[test]
+fn a_client_that_stops_in_a_long_refused_body_is_dropped() {
+    let database = TestDatabase::new();
+    let served = Served::start(database.url(), &["--workers", "1", "--http", "own", "--body-time", "300ms"]);
+    let mut wire = served.wire();
+    // Enough for more reads in a row than the runtime gives a task in one turn.
+    let start = format!("{TO_ECHO}content-length: 100000000\r\n\r\n{}", " ".repeat(4_000_000));
+    assert_eq!(wire.ask(start).status, 413);
+    let gone = support::poll(Duration::from_secs(10), "the server to drop it", || wire.try_send(b"x").err());
     assert!(matches!(gone.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{gone}");
 }
