@@ -216,4 +216,95 @@ mod tests {
         }
         assert!(matches!(fields(b"{\"x\":\"\xff\"}", ["a"]), Err(BodyError::NotJson(_))));
     }
+
+    /// What an object's field must read as.
+    fn model(value: Option<&serde_json::Value>) -> Json<'static> {
+        use serde_json::Value as V;
+        match value {
+            None => Json::Missing,
+            Some(V::Null) => Json::Null,
+            Some(V::Bool(_)) => Json::Bool,
+            Some(V::Number(number)) => {
+                number.as_i64().map_or_else(|| Json::Number(number.as_f64().expect("finite")), Json::Integer)
+            }
+            Some(V::String(text)) => Json::Text(text.clone().into()),
+            Some(V::Array(items)) => Json::List(items.iter().map(|item| model(Some(item))).collect()),
+            Some(V::Object(_)) => Json::Object,
+        }
+    }
+
+    /// Whether what `serde_json` reads as a whole is read here alike.
+    fn agrees(text: &str) -> bool {
+        use serde_json::Value as V;
+        match (serde_json::from_str(text), read(text)) {
+            (Ok(V::Object(map)), Ok([a, b])) => model(map.get("a")) == a && model(map.get("b")) == b,
+            // A map takes the last of two; here that is refused.
+            (Ok(V::Object(_)), Err(BodyError::NotJson(why))) => why.contains("twice"),
+            (Ok(_), outcome) => outcome == Err(BodyError::NotAnObject),
+            (Err(_), Err(BodyError::NotJson(_))) => true,
+            // What is read over is looked at for its shape alone: neither its depth nor the size of its numbers.
+            (Err(error), Ok(_) | Err(BodyError::NotAnObject)) => {
+                let why = error.to_string();
+                ["number out of range", "recursion", "surrogate", "hex escape"].iter().any(|known| why.contains(known))
+            }
+        }
+    }
+
+    #[test]
+    fn random_text_reads_as_serde_json_reads_it() {
+        use rand::rngs::StdRng;
+        use rand::seq::IndexedRandom as _;
+        use rand::{RngExt as _, SeedableRng as _};
+        const PARTS: &[&str] = &[
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"a\":",
+            "\"b\":",
+            "\"x\":",
+            "\"\\u0061\":",
+            "1",
+            "-0",
+            "1.5",
+            "1e400",
+            "30.0",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "null",
+            "true",
+            "\"x\"",
+            "\"\\ud800\"",
+            "\"\\ud83e\\udd80\"",
+            "\"\\u0000\"",
+            "\"é\"",
+            " ",
+            "\n",
+            "{\"a\":1}",
+            "[1,[2]]",
+            "\u{feff}",
+            "\"",
+        ];
+        let rng = &mut StdRng::seed_from_u64(1);
+        let mut objects = 0;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            if rng.random_bool(0.5) {
+                // An object of random fields, most of them good.
+                let field =
+                    |rng: &mut StdRng| [6..9, 10..24].map(|part| *PARTS[part].choose(rng).expect("parts")).concat();
+                let fields: Vec<String> = (0..rng.random_range(0..4)).map(|_| field(rng)).collect();
+                text = format!("{{{}}}", fields.join(","));
+            }
+            for _ in 0..rng.random_range(0..4) {
+                let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+                text.insert_str(*places.choose(rng).expect("an end"), PARTS.choose(rng).expect("parts"));
+            }
+            objects += u32::from(read(&text).is_ok());
+            assert!(agrees(&text), "{text:?} reads as {:?}", read(&text));
+        }
+        assert!(objects > 1_000, "only {objects} objects");
+    }
 }

@@ -169,4 +169,35 @@ mod tests {
     fn the_farthest_page_has_an_offset() {
         assert_eq!(Page { page: 2_147_483_647, limit: 100 }.offset(), 214_748_364_600);
     }
+
+    #[test]
+    fn random_parameters_are_their_own_digits() {
+        use rand::rngs::StdRng;
+        use rand::seq::IndexedRandom as _;
+        use rand::{RngExt as _, SeedableRng as _};
+        const PARTS: &[&str] =
+            &["0", "1", "7", "99", "2147483647", "2147483648", "-", "+", ".", "e", " ", "\0", "x", "٣", "0x"];
+        // The one text that a number has, and nothing else, is that number.
+        let model = |text: &str, most: i64| {
+            text.parse::<i64>().ok().filter(|n| n.to_string() == text && (1..=most).contains(n))
+        };
+        let rng = &mut StdRng::seed_from_u64(1);
+        for _ in 0..20_000 {
+            let text = |rng: &mut StdRng| {
+                (0..rng.random_range(0..3)).map(|_| *PARTS.choose(rng).expect("parts")).collect::<String>()
+            };
+            let (one, two) = (text(rng), text(rng));
+            assert_eq!(id(&one).map(i64::from), model(&one, 2_147_483_647), "{one:?}");
+            let query = form_urlencoded::Serializer::new(String::new())
+                .append_pair("limit", &one)
+                .append_pair("x", &two)
+                .append_pair("page", &two)
+                .finish();
+            let expected = model(&two, 2_147_483_647).zip(model(&one, 100));
+            let read = page(Some(&query)).ok();
+            assert_eq!(read.map(|read| (i64::from(read.page), i64::from(read.limit))), expected, "{query}");
+            let query = query.replace("page=", "n=");
+            assert_eq!(rounds(Some(&query)).ok().map(i64::from), model(&two, 1_000_000), "{query}");
+        }
+    }
 }

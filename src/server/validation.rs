@@ -263,4 +263,106 @@ mod tests {
             assert!(email(wrong).is_err(), "{wrong}");
         }
     }
+
+    /// The fields of a body that break the contract, each rule in its plainest words.
+    fn model(body: &serde_json::Value) -> Vec<&'static str> {
+        let number = |field: &str| body[field].as_f64();
+        let whole = |field: &str, from: f64, to: f64| {
+            number(field).is_some_and(|n| n.fract() == 0.0 && (from..=to).contains(&n))
+        };
+        let text = |field: &str| body[field].as_str();
+        let good = [
+            ("name", text("name").is_some_and(|name| (1..=100).contains(&name.chars().count()))),
+            ("email", text("email").is_some_and(|email| email.split('@').filter(|part| !part.is_empty()).count() == 2)),
+            ("age", whole("age", 0.0, 150.0)),
+            (
+                "tags",
+                body["tags"]
+                    .as_array()
+                    .is_some_and(|tags| tags.len() <= 10 && tags.iter().all(serde_json::Value::is_string)),
+            ),
+            ("userId", whole("userId", 1.0, 2_147_483_647.0)),
+            ("amount", number("amount").is_some_and(|n| (0.0..=9_999_999_999.99).contains(&n))),
+            ("currency", text("currency").is_some_and(|code| ["USD", "EUR", "GBP"].contains(&code))),
+        ];
+        good.into_iter().filter(|(_, good)| !good).map(|(field, _)| field).collect()
+    }
+
+    #[test]
+    fn random_bodies_are_judged_as_the_contract_says() {
+        use rand::rngs::StdRng;
+        use rand::seq::IndexedRandom as _;
+        use rand::{RngExt as _, SeedableRng as _};
+        const FIELDS: [&str; 7] = ["name", "email", "age", "tags", "userId", "amount", "currency"];
+        let hundred = format!("\"{}\"", "é".repeat(100));
+        let longer = format!("\"{}\"", "é".repeat(101));
+        let values = [
+            "0",
+            "1",
+            "-1",
+            "-0",
+            "30.0",
+            "150",
+            "151",
+            "1.5",
+            "1e3",
+            "2147483647",
+            "2147483648",
+            "9223372036854775807",
+            "18446744073709551616",
+            "9999999999.99",
+            "9999999999.995",
+            "10000000000",
+            "5e-324",
+            "-5e-324",
+            "null",
+            "true",
+            "{}",
+            "[]",
+            "[1]",
+            "[\"a\"]",
+            r#"["","","","","","","","","",""]"#,
+            r#"["","","","","","","","","","",""]"#,
+            "\"\"",
+            "\"\\u0000\"",
+            "\"a@b\"",
+            "\"a@b@c\"",
+            "\"@b\"",
+            "\"a@\"",
+            "\"USD\"",
+            "\"EUR\"",
+            "\"usd\"",
+            &hundred,
+            &longer,
+        ];
+        let rng = &mut StdRng::seed_from_u64(1);
+        let mut good = 0;
+        for _ in 0..20_000 {
+            let mut body =
+                r#"{"name":"x","email":"a@b","age":1,"tags":[],"userId":1,"amount":1,"currency":"USD""#.to_owned();
+            for field in FIELDS {
+                // A field is given once: in place of the good value, or not at all.
+                let rest = body.split_once(&format!("\"{field}\":")).expect("it is there").1;
+                let end = rest.find(",\"").unwrap_or(rest.len());
+                let at = body.len() - rest.len();
+                match rng.random_range(0..10) {
+                    0..3 => body.replace_range(at..at + end, values.choose(rng).expect("values")),
+                    3 => body.replace_range(at - field.len() - 3..at, "\"unknown\":"),
+                    _ => {}
+                }
+                if body.matches("\"unknown\"").count() == 1 {
+                    body = body.replace("\"unknown\"", &format!("\"not {field}\""));
+                }
+            }
+            body.push('}');
+            let wrong = model(&serde_json::from_str(&body).expect("JSON"));
+            let named = |outcome: Result<(), ApiError>| outcome.err().map(fields).unwrap_or_default();
+            let mut found = named(echo(body.as_bytes()).map(drop));
+            found.extend(named(order(body.as_bytes()).map(drop)));
+            found.sort_unstable_by_key(|field| FIELDS.iter().position(|known| known == field));
+            assert_eq!(found, wrong, "{body}");
+            good += u32::from(wrong.is_empty());
+        }
+        assert!(good > 100, "only {good} good bodies");
+    }
 }

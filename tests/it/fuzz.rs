@@ -106,6 +106,12 @@ const FOUND: &[(&str, &[u8], &[u16])] = &[
     ("a second space was a version", b"GET /health  HTTP/1.1\r\nhost: t\r\n\r\n", &[400]),
     ("a bad head without a line end was looked at only in one piece", b"G@T /echo", &[400]),
     ("half a version may become a whole one", b"GET / HT;", &[]),
+    ("a host hid a fragment", b"GET http://t#x/health HTTP/1.1\r\nhost: t\r\n\r\n", &[400]),
+    (
+        "a request hid in the trailers of another",
+        b"POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n0\r\nGET /me HTTP/1.1\r\nhost: t\r\n\r\n",
+        &[400],
+    ),
     (
         "bytes after the last request reset the connection",
         b"GET /users/1 HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\nGET /users/2 HTTP/1.1\r\nhost: t\r\n\r\n",

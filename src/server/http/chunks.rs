@@ -45,8 +45,12 @@ enum State {
     DataFeed,
     /// At the start of a trailer line, or of the last line of all.
     Trailer,
-    /// In a trailer line.
-    TrailerLine,
+    /// In the name of a trailer: without one, the line may be the next request.
+    TrailerName,
+    /// After its colon.
+    TrailerValue,
+    /// After its carriage return.
+    TrailerEnd,
     /// After the carriage return of the last line.
     End,
     Done,
@@ -105,7 +109,7 @@ impl Chunks {
                 self.line += 1;
                 State::Extension { size }
             }
-            (State::SizeEnd { size: 0 } | State::TrailerLine, b'\n') => State::Trailer,
+            (State::SizeEnd { size: 0 } | State::TrailerEnd, b'\n') => State::Trailer,
             (State::SizeEnd { size }, b'\n') => {
                 self.line = 0;
                 State::Data { left: size }
@@ -113,15 +117,26 @@ impl Chunks {
             (State::DataEnd, b'\r') => State::DataFeed,
             (State::DataFeed, b'\n') => State::Size { size: 0, digits: 0 },
             (State::Trailer, b'\r') => State::End,
-            (State::Trailer | State::TrailerLine, _) if byte != b'\n' && self.trailers < MOST_TRAILERS => {
-                self.trailers += 1;
-                State::TrailerLine
-            }
+            (State::Trailer | State::TrailerName, _) if is_token(byte) => self.trailer(State::TrailerName)?,
+            (State::TrailerName, b':') => State::TrailerValue,
+            (State::TrailerValue, b'\t' | b' '..=b'~' | 0x80..) => self.trailer(State::TrailerValue)?,
+            (State::TrailerValue, b'\r') => State::TrailerEnd,
             (State::End, b'\n') => State::Done,
             _ => return Err(Garbled),
         };
         Ok(())
     }
+
+    /// Counts a byte of a trailer.
+    fn trailer(&mut self, state: State) -> Result<State, Garbled> {
+        self.trailers += 1;
+        if self.trailers > MOST_TRAILERS { Err(Garbled) } else { Ok(state) }
+    }
+}
+
+/// The characters of names (RFC 9110, section 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -144,7 +159,7 @@ mod tests {
 
     #[test]
     fn bodies_are_read_whole_whatever_the_pieces() {
-        for text in ["3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "0003 ; x=y\r\nabc\r\n2 \r\nde\r\n0\r\nt: 1\r\nu: 2\r\n\r\n"] {
+        for text in ["3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "0003 ; x=y\r\nabc\r\n2 \r\nde\r\n0\r\nt: 1\r\nu-v:\r\n\r\n"] {
             for piece in 1..=text.len() {
                 let more = format!("{text}GET /");
                 assert_eq!(decode(&more, piece), Ok(("abcde".to_owned(), text.len(), true)), "{text:?} by {piece}");
@@ -175,6 +190,11 @@ mod tests {
             "3;\u{0}\r\n",
             "3\r x",
             "0\r\n\n",
+            "0\r\nGET / HTTP/1.1\r\n",
+            "0\r\n:x\r\n",
+            "0\r\nt: 1\n",
+            "0\r\nt: \0\r\n",
+            "0\r\nt: 1\rx",
         ] {
             assert_eq!(decode(text, 100), Err(Garbled), "{text:?}");
         }

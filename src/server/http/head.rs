@@ -156,10 +156,10 @@ fn version_fault(version: &[u8]) -> Fault {
 
 /// Path and query of a target; of `http://host/path`, which proxies send, the host is read over (RFC 9112, section 3.2.2).
 fn split(target: &str) -> Result<(&str, Option<&str>), Fault> {
-    let origin = if target.starts_with('/') { target } else { origin_form(target)? };
-    if origin.as_bytes().contains(&b'#') {
+    if target.as_bytes().contains(&b'#') {
         return Err(Fault::Malformed("the target of a request has no fragment"));
     }
+    let origin = if target.starts_with('/') { target } else { origin_form(target)? };
     Ok(match origin.bytes().position(|byte| byte == b'?') {
         Some(at) => (&origin[..at], Some(&origin[at + 1..])),
         None => (origin, None),
@@ -328,7 +328,16 @@ mod tests {
         assert_eq!(target("http://host"), (String::new(), None));
         assert_eq!(target("/a?next=http://b/c"), query("/a", "next=http://b/c"));
         assert_eq!(target("*"), ("*".to_owned(), None));
-        for wrong in ["/a#b", "http://host#b", "://host/a", "1://host/a", "a/b://host/a", "http:///a", "http://?a"] {
+        for wrong in [
+            "/a#b",
+            "http://host#b",
+            "http://a#b/c",
+            "://host/a",
+            "1://host/a",
+            "a/b://host/a",
+            "http:///a",
+            "http://?a",
+        ] {
             let text = format!("GET {wrong} HTTP/1.1\r\nhost: t\r\n\r\n");
             assert!(matches!(fault(&text), Fault::Malformed(_)), "{wrong}");
         }
