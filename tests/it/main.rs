@@ -17,6 +17,7 @@ mod served;
 mod server;
 mod server_input;
 mod server_jwt;
+mod server_life;
 mod server_limits;
 mod server_wire;
 mod support;

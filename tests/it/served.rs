@@ -65,7 +65,12 @@ pub(crate) fn on_our_front(test: impl Fn(&Served)) {
 impl Served {
     /// Starts the server and waits for its address.
     pub(crate) fn start(database_url: &str, arguments: &[&str]) -> Self {
-        let mut child = command(database_url, arguments).spawn().expect("the binary runs");
+        Self::spawn(&mut command(database_url, arguments))
+    }
+
+    /// The same with a command that runs the server in some surroundings.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the binary runs");
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("readable");
         let address = line.trim().strip_prefix("listening on http://").map(|text| text.parse().expect("an address"));

@@ -68,11 +68,19 @@ impl Wire {
 
     /// A JSON body on this connection, and its reply.
     pub(crate) fn post(&mut self, target: &str, body: &str) -> Reply {
-        self.send(format!(
-            "POST {target} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        ));
-        self.reply()
+        self.try_post(target, body).expect("a whole reply")
+    }
+
+    /// A JSON body on this connection, and its reply if the server lives to send one.
+    pub(crate) fn try_post(&mut self, target: &str, body: &str) -> std::io::Result<Reply> {
+        let length = body.len();
+        self.try_send(
+            format!(
+                "POST {target} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+            .as_bytes(),
+        )?;
+        self.try_reply()
     }
 
     /// Says that nothing more will be sent; replies can still be read.
@@ -82,29 +90,45 @@ impl Wire {
 
     /// The next reply, framed by its content-length.
     pub(crate) fn reply(&mut self) -> Reply {
-        let mut reply = self.reply_to_head();
-        if reply.status >= 200 {
-            let length: usize = reply.header("content-length").map_or(0, |value| value.parse().expect("a length"));
-            while self.read.len() < length {
-                assert!(self.fill() > 0, "closed inside a body");
-            }
-            reply.body = String::from_utf8(self.read.drain(..length).collect()).expect("UTF-8");
-        }
-        reply
+        self.try_reply().expect("a whole reply")
     }
 
     /// The next reply, whose content-length is that of a body which does not come.
     pub(crate) fn reply_to_head(&mut self) -> Reply {
+        self.try_reply_to_head().expect("a whole head")
+    }
+
+    fn try_reply(&mut self) -> std::io::Result<Reply> {
+        let mut reply = self.try_reply_to_head()?;
+        if reply.status >= 200 {
+            let length: usize = reply.header("content-length").map_or(0, |value| value.parse().expect("a length"));
+            while self.read.len() < length {
+                self.fill_more()?;
+            }
+            reply.body = String::from_utf8(self.read.drain(..length).collect()).expect("UTF-8");
+        }
+        Ok(reply)
+    }
+
+    fn try_reply_to_head(&mut self) -> std::io::Result<Reply> {
         let head_end = loop {
             if let Some(at) = self.read.windows(4).position(|w| w == b"\r\n\r\n") {
                 break at + 4;
             }
-            assert!(self.fill() > 0, "closed before a reply: {:?}", String::from_utf8_lossy(&self.read));
+            self.fill_more()?;
         };
         let head = String::from_utf8(self.read[..head_end - 4].to_vec()).expect("an ASCII head");
         self.read.drain(..head_end);
         let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-        Reply { status, head, body: String::new() }
+        Ok(Reply { status, head, body: String::new() })
+    }
+
+    fn fill_more(&mut self) -> std::io::Result<()> {
+        if self.fill() > 0 {
+            return Ok(());
+        }
+        let so_far = String::from_utf8_lossy(&self.read).into_owned();
+        Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, format!("closed after {so_far:?}")))
     }
 
     /// True when nothing has come so far.

@@ -5,6 +5,8 @@
 //! holds the same connections without it, to show what that costs.
 
 use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use sqlx::encode::IsNull;
@@ -27,11 +29,16 @@ mod held;
 
 use held::Held;
 
+/// Longest wait for all connections to be opened when the server starts: some tens of milliseconds each, one after another.
+const OPEN_TIME: Duration = Duration::from_secs(30);
+/// How often the pool is asked whether they are.
+const OPEN_POLL: Duration = Duration::from_millis(5);
+
 /// One worker's connections.
 #[derive(Debug)]
 pub(in crate::server) enum Store {
     Pool(PgPool),
-    Held(Box<Held>),
+    Held(Arc<Held>),
 }
 
 impl Store {
@@ -39,27 +46,27 @@ impl Store {
     pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Self> {
         let options = PgConnectOptions::from_str(&config.database_url).context("the database URL cannot be read")?;
         if config.store == StoreKind::SqlxHeld {
-            let held = Held::connect(options, connections, config.limits.wait_time).await?;
-            return Ok(Self::Held(Box::new(held)));
+            return Ok(Self::Held(Held::connect(options, connections, config.limits.wait_time).await?));
         }
-        let connections = u32::try_from(connections).context("too many connections")?;
+        let most = u32::try_from(connections).context("too many connections")?;
         // The pool tries until its time is up and then says only that; one connection of its own says what is wrong.
         PgConnection::connect_with(&options).await?.close().await?;
         let pool = PgPoolOptions::new()
-            .min_connections(connections)
-            .max_connections(connections)
+            .min_connections(most)
+            .max_connections(most)
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(config.limits.wait_time)
-            .connect_with(options)
-            .await?;
-        // The pool opens its minimum in the background; holding all of them at once waits for that.
-        let mut all = Vec::new();
-        for _ in 0..connections {
-            all.push(pool.acquire().await?);
-        }
-        drop(all);
+            .connect_lazy_with(options);
+        // The pool opens its minimum in the background. Acquiring would put every login under a request's wait.
+        let opening = async {
+            while pool.num_idle() < connections {
+                tokio::time::sleep(OPEN_POLL).await;
+            }
+        };
+        let opened = tokio::time::timeout(OPEN_TIME, opening).await;
+        opened.with_context(|| format!("Postgres did not let {connections} connections in within {OPEN_TIME:?}"))?;
         Ok(Self::Pool(pool))
     }
 

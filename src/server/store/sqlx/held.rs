@@ -1,11 +1,11 @@
 //! sqlx's connections without its pool: handed out first come first served, and given back without a round trip.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::server::store::StoreError;
 
@@ -15,7 +15,7 @@ pub(in crate::server) struct Held {
     options: PgConnectOptions,
     wait_time: Duration,
     /// One permit for each connection.
-    places: Semaphore,
+    places: Arc<Semaphore>,
     /// Those nobody uses; `None` for one that was lost and is opened again by whoever comes next.
     idle: Mutex<Vec<Option<PgConnection>>>,
 }
@@ -25,30 +25,36 @@ impl Held {
         options: PgConnectOptions,
         connections: usize,
         wait_time: Duration,
-    ) -> Result<Self, sqlx::Error> {
+    ) -> Result<Arc<Self>, sqlx::Error> {
         let mut idle = Vec::new();
         for _ in 0..connections {
             idle.push(Some(PgConnection::connect_with(&options).await?));
         }
-        Ok(Self { options, wait_time, places: Semaphore::new(connections), idle: Mutex::new(idle) })
+        Ok(Arc::new(Self { options, wait_time, places: Arc::new(Semaphore::new(connections)), idle: Mutex::new(idle) }))
     }
 
     /// Runs a query on the next free connection.
     pub(super) async fn run<T>(
-        &self,
+        self: &Arc<Self>,
         query: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
-        let place = tokio::time::timeout(self.wait_time, self.places.acquire()).await;
-        let _place = place.map_err(|_| StoreError::Full)?.map_err(|_| StoreError::Away)?;
-        let mut taken = Taken { held: self, connection: self.take() };
-        // Out of its place while it is used: a caller that leaves half-way leaves no connection behind, but a gap.
-        let mut connection = match taken.connection.take() {
+        let place = tokio::time::timeout(self.wait_time, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| StoreError::Full)?.map_err(|_| StoreError::Away)?;
+        let connection = self.take();
+        let mut taken = Taken { held: Arc::clone(self), place: Some(place), connection, is_busy: false };
+        let connection = match &mut taken.connection {
             Some(connection) => connection,
-            None => PgConnection::connect_with(&self.options).await.map_err(|_| StoreError::Away)?,
+            gap => {
+                let opened = PgConnection::connect_with(&self.options).await.map_err(|_| StoreError::Away)?;
+                gap.insert(opened)
+            }
         };
-        let outcome = query(&mut connection).await;
-        let is_sound = matches!(&outcome, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound));
-        taken.connection = is_sound.then_some(connection);
+        taken.is_busy = true;
+        let outcome = query(connection).await;
+        taken.is_busy = false;
+        if !matches!(&outcome, Ok(_) | Err(sqlx::Error::Database(_) | sqlx::Error::RowNotFound)) {
+            taken.connection = None;
+        }
         Ok(outcome?)
     }
 
@@ -65,16 +71,35 @@ impl Held {
     fn take(&self) -> Option<PgConnection> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().flatten()
     }
+
+    fn give_back(&self, connection: Option<PgConnection>) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
 }
 
-/// Gives a connection, or the gap it left, back.
-struct Taken<'h> {
-    held: &'h Held,
+/// Gives a connection, or the gap it left, back, and then its place.
+struct Taken {
+    held: Arc<Held>,
+    place: Option<OwnedSemaphorePermit>,
     connection: Option<PgConnection>,
+    /// A query has been sent and its answer has not been read to the end.
+    is_busy: bool,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Taken {
     fn drop(&mut self) {
-        self.held.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.connection.take());
+        let (held, place) = (Arc::clone(&self.held), self.place.take());
+        let unread = if self.is_busy { self.connection.take() } else { None };
+        let (Some(mut connection), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) else {
+            held.give_back(self.connection.take());
+            return;
+        };
+        // The caller has left, Postgres still works. Were its connection closed now, clients that vanish could put any
+        // number of sessions to work. The task is owned by the connection: it ends when Postgres answers or is lost.
+        runtime.spawn(async move {
+            let is_sound = connection.ping().await.is_ok();
+            held.give_back(is_sound.then_some(connection));
+            drop(place);
+        });
     }
 }
