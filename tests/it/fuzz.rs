@@ -23,7 +23,7 @@ use replies::Shape;
 use crate::support::TestDatabase;
 
 /// Cases of the usual run: a few seconds.
-const USUAL_CASES: u64 = 300;
+const USUAL_CASES: u64 = 200;
 /// Cases between two looks at the servers.
 const BATCH: u64 = 50;
 /// How much a server's memory may grow: buffers of one connection are bounded by a head and a body of 64 KiB, and no more
