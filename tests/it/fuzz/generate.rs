@@ -175,7 +175,7 @@ impl Request {
             1 => format!("/users?page={number}&limit={}", pick(rng, NUMBERS)).into_bytes(),
             2 => format!("/cpu?n={number}").into_bytes(),
             3 => [b"http://127.0.0.1:3000", &self.target[..]].concat(),
-            4 => {
+            4 if !self.target.is_empty() => {
                 // One byte of it as an escape.
                 let at = rng.random_range(0..self.target.len());
                 let escape = format!("%{:02X}", self.target[at]);
