@@ -509,25 +509,24 @@ fn targets_may_name_the_host() {
     });
 }
 
-/// hyper drops a fragment, and takes a few characters more or less; all of it is outside of HTTP.
+/// hyper drops a fragment and refuses bytes beyond ASCII; both are outside of HTTP.
 #[test]
 fn targets_that_are_none_are_refused() {
     on_our_front(|served| {
-        for target in [
-            "/health#x",
-            "http://t/health#",
-            "://t/health",
-            "1://t/health",
-            "h@://t/health",
-            "x/y://t/health",
-            "http:///health",
-        ] {
+        for target in ["/health#x", "/health?x#", "http://t/health#", "http://t#/health"] {
             assert_eq!(last_reply(served, format!("GET {target} HTTP/1.1\r\nhost: t\r\n\r\n")).status, 400, "{target}");
         }
         let mut wire = served.wire();
-        for target in ["health", "t:80", "?x", "users/1", "/users/é", "/users/\""] {
-            let status = wire.get(target).status;
-            assert_eq!(status, if target.starts_with("/users/") { 422 } else { 404 }, "{target}");
+        for (target, status) in [
+            ("health", 404),
+            ("t:80", 404),
+            ("?x", 404),
+            ("users/1", 404),
+            ("x/y://t/health", 404),
+            ("/users/é", 422),
+            ("/users/\"", 422),
+        ] {
+            assert_eq!(wire.get(target).status, status, "{target}");
         }
     });
 }
