@@ -67,9 +67,9 @@ impl Fronts {
 fn random_streams_get_lawful_replies() {
     let seconds = setting("HEADROOM_FUZZ_SECONDS");
     let first = setting("HEADROOM_FUZZ_SEED").unwrap_or_else(|| if seconds.is_some() { rand::random() } else { 1 });
-    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     println!("HEADROOM_FUZZ_SEED={first}");
     let fronts = Fronts::start();
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut first_bytes = None;
     let mut cases = 0;
     while until.map_or(cases < USUAL_CASES, |until| Instant::now() < until) {

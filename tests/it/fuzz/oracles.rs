@@ -103,10 +103,11 @@ fn same_however_cut(stream: &[u8], whole: &Outcome, cut: &Outcome) -> Result<(),
     Err(format!("depends on the cuts:\n in one: {whole:?}\n in pieces: {cut:?}"))
 }
 
-/// Whether `short` is the beginning of `long`, ended by a reply that closes.
+/// Whether `short` is the beginning of `long`, but for its last reply: what can be refused without the body.
 fn ends_early(short: &[Reply], long: &[Reply]) -> bool {
-    let same = short.iter().zip(long).all(|(a, b)| a.status == b.status);
-    short.len() <= long.len() && same && short.last().is_some_and(|reply| reply.closes)
+    let Some((last, before)) = short.split_last() else { return false };
+    let same = before.iter().zip(long).all(|(a, b)| a.status == b.status);
+    short.len() <= long.len() && same && last.closes && matches!(last.status, 404 | 405 | 413 | 415)
 }
 
 /// Both fronts answer the same requests with the same statuses, and the same bodies where they are the routes' own.
@@ -129,7 +130,7 @@ fn same_on_both(stream: &[u8], own: &[Reply], (axum, end): &Outcome) -> Result<(
     // hyper closes after a body that no route has read, if it is in chunks or not yet there as a whole.
     let unread = axum.len() < own.len() && (contains(stream, "chunked") || stream.len() > READ_BYTES);
     // hyper says nothing to a client that begins with HTTP/2.
-    let preface = own.len() == axum.len() + 1 && own.last().is_some_and(|reply| reply.status == 505);
+    let preface = own.len() == axum.len() + 1 && own.last().is_some_and(|reply| reply.closes);
     let silent = preface && contains(stream, "PRI * HTTP/2.0");
     // hyper closes after what it cannot parse without reading on, which resets the connection under its last replies.
     let reset = axum.len() < own.len() && *end == End::Reset;
