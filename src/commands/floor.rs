@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use headroom::contract::{self, Expected, Route, Variety};
 use headroom::floor::{hash, http, postgres};
 use headroom::host::{own_cpu, tree_usage};
@@ -92,9 +92,9 @@ struct StatementReport {
     window_s: f64,
     statements: u64,
     statements_per_s: f64,
-    /// CPU of this process.
-    client_cpu_ns_per_statement: f64,
-    /// CPU of Postgres; `null` where it runs on another host or under another name.
+    /// CPU of this process; `null` where nothing was answered.
+    client_cpu_ns_per_statement: Option<f64>,
+    /// CPU of Postgres; also `null` where it runs on another host or under another name.
     postgres_cpu_ns_per_statement: Option<f64>,
 }
 
@@ -108,16 +108,16 @@ fn statements(route: Route, config: &postgres::Config) -> anyhow::Result<Stateme
     database.checkpoint()?;
     let mut edges = Vec::new();
     let outcome = postgres::run(config, || {
-        edges.push((
-            own_cpu().unwrap_or_default(),
-            postmaster.and_then(|pid| tree_usage(pid).ok()).map(|usage| usage.cpu),
-        ));
+        edges.push((own_cpu(), postmaster.and_then(|pid| tree_usage(pid).ok()).map(|usage| usage.cpu)));
     })?;
     if config.statement == postgres::Statement::Order {
         database.reset_orders()?;
     }
-    let per_statement = |cpu: Duration| cpu.as_nanos() as f64 / outcome.statements.max(1) as f64;
-    let (before, after) = (edges[0], edges[1]);
+    let per_statement = |before: Duration, after: Duration| {
+        (outcome.statements > 0).then(|| after.saturating_sub(before).as_nanos() as f64 / outcome.statements as f64)
+    };
+    let [(client_before, postgres_before), (client_after, postgres_after)] =
+        <[_; 2]>::try_from(edges).map_err(|_| anyhow!("the window has no two edges"))?;
     Ok(StatementReport {
         route: route.name(),
         connections: config.connections,
@@ -125,23 +125,24 @@ fn statements(route: Route, config: &postgres::Config) -> anyhow::Result<Stateme
         window_s: outcome.elapsed.as_secs_f64(),
         statements: outcome.statements,
         statements_per_s: outcome.statements as f64 / outcome.elapsed.as_secs_f64(),
-        client_cpu_ns_per_statement: per_statement(after.0.saturating_sub(before.0)),
-        postgres_cpu_ns_per_statement: before.1.zip(after.1).map(|(b, a)| per_statement(a.saturating_sub(b))),
+        client_cpu_ns_per_statement: per_statement(client_before?, client_after?),
+        postgres_cpu_ns_per_statement: postgres_before
+            .zip(postgres_after)
+            .and_then(|(before, after)| per_statement(before, after)),
     })
 }
 
 impl StatementReport {
     fn text(&self) -> String {
-        let postgres = self
-            .postgres_cpu_ns_per_statement
-            .map_or_else(|| "unknown".to_owned(), |cpu| format!("{:.1} µs", cpu / 1_000.0));
+        let cpu = |ns: Option<f64>| ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{:.1} µs", ns / 1_000.0));
         format!(
-            "{}: {:.0} statements/s over {} connections, {} in flight\nCPU per statement: client {:.1} µs, Postgres {postgres}\n",
+            "{}: {:.0} statements/s over {} connections, {} in flight\nCPU per statement: client {}, Postgres {}\n",
             self.route,
             self.statements_per_s,
             self.connections,
             self.in_flight,
-            self.client_cpu_ns_per_statement / 1_000.0,
+            cpu(self.client_cpu_ns_per_statement),
+            cpu(self.postgres_cpu_ns_per_statement),
         )
     }
 }
@@ -155,6 +156,8 @@ struct HashReport {
     chains: u64,
     chains_per_s: f64,
     ns_per_hash: f64,
+    /// What a chain ends in, so that the work can be checked against the contract.
+    hash: String,
 }
 
 impl HashReport {
@@ -167,6 +170,7 @@ impl HashReport {
             chains: outcome.chains,
             chains_per_s,
             ns_per_hash: 1e9 * outcome.threads as f64 / (chains_per_s * f64::from(ROUNDS)),
+            hash: String::from_utf8_lossy(&outcome.last).into_owned(),
         }
     }
 

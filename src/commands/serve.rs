@@ -11,7 +11,7 @@ use super::Outcome;
 use crate::cli;
 
 pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
-    // The allocator asks for huge pages: an idle server would hold 19 MiB instead of 8. A kernel without them says no.
+    // The allocator asks for huge pages: an idle server would hold 19 MB instead of 13. A kernel without them says no.
     let _ = nix::sys::prctl::set_thp_disable(true);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let database_url = args.database_url.context(
@@ -83,4 +83,18 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
             std::process::exit(128 + signal);
         });
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_typed_are_the_servers_own() {
+        let cli = cli::Cli::try_parse_from(["headroom", "serve"]).unwrap();
+        let cli::Command::Serve(args) = cli.command else { panic!("another command") };
+        assert_eq!(limits(&args.limits), Limits::DEFAULT);
+    }
 }

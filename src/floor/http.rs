@@ -3,7 +3,6 @@
 //! It finds the end of a request and nothing else: no route, no header, no limit. What it costs is what the kernel asks
 //! for a request on this host; a server can only cost more.
 
-use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,8 +24,9 @@ pub struct Responder {
     poll: Poll,
     listener: TcpListener,
     reply: Vec<u8>,
-    connections: HashMap<Token, TcpStream>,
-    accepted: usize,
+    /// By token; a place that has come free is used again.
+    connections: Vec<Option<TcpStream>>,
+    free: Vec<usize>,
 }
 
 impl Responder {
@@ -44,7 +44,7 @@ impl Responder {
             body.len()
         );
         let reply = [head.as_bytes(), body].concat();
-        Ok(Self { poll, listener, reply, connections: HashMap::new(), accepted: 0 })
+        Ok(Self { poll, listener, reply, connections: Vec::new(), free: Vec::new() })
     }
 
     /// Where it listens.
@@ -70,8 +70,9 @@ impl Responder {
             for event in &events {
                 if event.token() == LISTENER {
                     self.accept()?;
-                } else if !self.answer(event.token(), &mut buffer) {
-                    self.connections.remove(&event.token());
+                } else if !self.answer(event.token().0, &mut buffer) {
+                    self.connections[event.token().0] = None;
+                    self.free.push(event.token().0);
                 }
             }
         }
@@ -81,17 +82,20 @@ impl Responder {
     fn accept(&mut self) -> io::Result<()> {
         while let Ok((mut stream, _)) = self.listener.accept() {
             stream.set_nodelay(true)?;
-            let token = Token(self.accepted);
-            self.accepted += 1;
-            self.poll.registry().register(&mut stream, token, Interest::READABLE)?;
-            self.connections.insert(token, stream);
+            let place = self.free.pop().unwrap_or(self.connections.len());
+            self.poll.registry().register(&mut stream, Token(place), Interest::READABLE)?;
+            if place == self.connections.len() {
+                self.connections.push(None);
+            }
+            self.connections[place] = Some(stream);
         }
         Ok(())
     }
 
     /// One read and one write. `false` when the connection has ended, or sent what is no whole request.
-    fn answer(&mut self, token: Token, buffer: &mut [u8]) -> bool {
-        let Some(stream) = self.connections.get_mut(&token) else { return true };
+    fn answer(&mut self, place: usize, buffer: &mut [u8]) -> bool {
+        // The kernel forgets a closed connection; an event of the same batch for its successor is one of readiness only.
+        let Some(stream) = &mut self.connections[place] else { return true };
         match stream.read(buffer) {
             Ok(0) => false,
             Ok(count) if is_whole(&buffer[..count]) => stream.write(&self.reply).is_ok_and(|n| n == self.reply.len()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use futures_util::TryStreamExt as _;
@@ -14,6 +14,7 @@ const USERS: i32 = 50_000;
 /// Pages that the load asks for.
 const PAGES: i64 = 20;
 const PAGE_ROWS: i64 = 20;
+const CURRENCY: &str = "USD";
 /// Reads in flight on one connection before the next is used, as in the reference server.
 const READ_DEPTH: usize = 32;
 /// A step through the ids that visits all of them in no order Postgres could guess.
@@ -31,13 +32,14 @@ pub enum Statement {
 }
 
 impl Statement {
+    /// The reference server's own text: a floor of other statements would be a floor of something else.
     fn sql(self) -> &'static str {
         match self {
             Self::User => "SELECT id, name, email, age, created_at FROM users WHERE id = $1",
             Self::List => "SELECT id, name, email, age, created_at FROM users ORDER BY id LIMIT $1 OFFSET $2",
             Self::Order => {
                 "INSERT INTO orders (user_id, amount, currency, created_at) \
-                 VALUES ($1, $2::int8 * 0.01, 'USD', now()) \
+                 VALUES ($1, $2::int8 * 0.01, $3, $4) \
                  RETURNING id, user_id, (amount * 100)::int8, currency, created_at"
             }
         }
@@ -126,10 +128,11 @@ async fn ask(
     while !stops.load(Ordering::Relaxed) {
         id = (id + STRIDE) % USERS;
         let (key, offset, cents) = (id + 1, i64::from(id) % PAGES * PAGE_ROWS, i64::from(id));
+        let now = SystemTime::now();
         let parameters: &[&(dyn ToSql + Sync)] = match statement {
             Statement::User => &[&key],
             Statement::List => &[&PAGE_ROWS, &offset],
-            Statement::Order => &[&key, &cents],
+            Statement::Order => &[&key, &cents, &CURRENCY, &now],
         };
         let rows = client.query_raw(prepared, parameters.iter().copied()).await.context("a statement failed")?;
         let mut rows = std::pin::pin!(rows);

@@ -11,6 +11,14 @@ pub const BENCH_SECRET: &str = "bench-secret-do-not-use-in-production";
 /// More than any Postgres is set up for: a slip of the finger.
 const MOST_CONNECTIONS: usize = 1_000;
 
+/// How much of an over-long body is read away before its connection ends, so that a client that is still writing can read
+/// the answer instead of a reset connection.
+pub(super) const DRAINED_BYTES: u64 = 8 * 1024 * 1024;
+/// Largest limit on bytes of a request: both parts of one are kept in memory.
+const MOST_BYTES: usize = 1024 * 1024 * 1024;
+/// Largest limit on a count: queues are as long as theirs from the start.
+const MOST_COUNT: usize = 1_048_576;
+
 /// Which code speaks HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HttpKind {
@@ -79,6 +87,28 @@ impl Limits {
         wait_time: Duration::from_secs(5),
         drain_time: Duration::from_secs(8),
     };
+
+    fn check(&self) -> Result<(), ConfigError> {
+        for (flag, value, most) in [
+            ("--max-head", self.head_bytes, MOST_BYTES),
+            ("--max-body", self.body_bytes, MOST_BYTES),
+            ("--max-connections", self.connections, MOST_COUNT),
+            ("--max-waiting", self.waiting, MOST_COUNT),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(ConfigError::Limit { flag, value, most });
+            }
+        }
+        let times = [
+            ("--head-time", self.head_time),
+            ("--body-time", self.body_time),
+            ("--idle-time", self.idle_time),
+            ("--request-time", self.request_time),
+            ("--wait-time", self.wait_time),
+            ("--drain-time", self.drain_time),
+        ];
+        times.iter().find(|(_, time)| time.is_zero()).map_or(Ok(()), |(flag, _)| Err(ConfigError::NoTime(flag)))
+    }
 }
 
 /// Everything a server needs besides its listener.
@@ -118,9 +148,19 @@ pub enum ConfigError {
         /// As asked.
         connections: usize,
     },
-    /// A limit that would let nothing through.
-    #[error("{0} must be more than zero")]
-    Limit(&'static str),
+    /// A limit that would let nothing through, or everything.
+    #[error("{flag} {value} is out of range: use 1 to {most}")]
+    Limit {
+        /// Its flag.
+        flag: &'static str,
+        /// As asked.
+        value: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// A time in which nothing can happen.
+    #[error("{0} 0s leaves no time: use at least 1ms")]
+    NoTime(&'static str),
     /// A policy that would never send a query.
     #[error("--read-spread {spread} and --read-depth {depth} must both be at least 1")]
     Reads {
@@ -154,25 +194,7 @@ impl Config {
         if self.reads.spread == 0 || self.reads.depth == 0 {
             return Err(ConfigError::Reads { spread: self.reads.spread, depth: self.reads.depth });
         }
-        let limits = &self.limits;
-        let counts = [
-            ("--max-body", limits.body_bytes),
-            ("--max-head", limits.head_bytes),
-            ("--max-connections", limits.connections),
-            ("--max-waiting", limits.waiting),
-        ];
-        let times = [
-            ("--head-time", limits.head_time),
-            ("--idle-time", limits.idle_time),
-            ("--body-time", limits.body_time),
-            ("--request-time", limits.request_time),
-            ("--wait-time", limits.wait_time),
-            ("--drain-time", limits.drain_time),
-        ];
-        let zero = counts.iter().find(|(_, count)| *count == 0).map(|(name, _)| name);
-        if let Some(name) = zero.or_else(|| times.iter().find(|(_, time)| time.is_zero()).map(|(name, _)| name)) {
-            return Err(ConfigError::Limit(name));
-        }
+        self.limits.check()?;
         if self.jwt_secret.is_empty() {
             return Err(ConfigError::EmptySecret);
         }
@@ -240,9 +262,14 @@ mod tests {
         let reads = ReadPolicy { spread: 1, depth: 0 };
         assert!(matches!(refused(Config { reads, ..config() }), ConfigError::Reads { .. }));
         let limits = Limits { idle_time: Duration::ZERO, ..Limits::DEFAULT };
-        assert_eq!(refused(Config { limits, ..config() }), ConfigError::Limit("--idle-time"));
-        let limits = Limits { connections: 0, ..Limits::DEFAULT };
-        assert_eq!(refused(Config { limits, ..config() }), ConfigError::Limit("--max-connections"));
+        assert_eq!(refused(Config { limits, ..config() }), ConfigError::NoTime("--idle-time"));
+        for limits in [
+            Limits { connections: 0, ..Limits::DEFAULT },
+            Limits { body_bytes: usize::MAX, ..Limits::DEFAULT },
+            Limits { waiting: usize::MAX, ..Limits::DEFAULT },
+        ] {
+            assert!(matches!(refused(Config { limits, ..config() }), ConfigError::Limit { .. }), "{limits:?}");
+        }
         assert_eq!(refused(Config { jwt_secret: String::new(), ..config() }), ConfigError::EmptySecret);
     }
 

@@ -22,15 +22,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service as _;
 
-use super::config::Limits;
+use super::config::{DRAINED_BYTES, Limits};
 use super::error::ApiError;
 use super::http::Stop;
 use super::reply::Reply;
 use super::routes::{Given, Looked, Method, Shared, TOO_SLOW, Target, is_json};
-
-/// How much of an over-long body is read away before it is refused, so that a client that is still writing can read the
-/// 413 instead of a reset connection.
-const DRAINED_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Serves a connection until its client leaves, a limit ends it or the server stops.
 pub(super) async fn serve(stream: TcpStream, router: Router, limits: Limits, stop: Arc<Stop>) {

@@ -24,8 +24,6 @@ pub(super) struct Extra {
     pub(super) value: &'static str,
 }
 
-pub(super) const JSON: &str = "application/json";
-
 impl Reply {
     /// `value` as JSON.
     pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Self {
@@ -36,6 +34,6 @@ impl Reply {
 
     /// JSON that is written already.
     pub(super) fn of(status: StatusCode, body: Vec<u8>) -> Self {
-        Self { status, media_type: JSON, body, extra: None, closes: false }
+        Self { status, media_type: "application/json", body, extra: None, closes: false }
     }
 }

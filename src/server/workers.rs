@@ -128,6 +128,7 @@ async fn work(
         let closed = Closed { open: Arc::clone(&open), _held: held.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };
         match config.http {
+            // One task each: a task of either kind would take the room of the larger one.
             HttpKind::Own => {
                 let serving = http::serve(stream, Arc::clone(&shared), Arc::clone(&stop));
                 tokio::spawn(async move {

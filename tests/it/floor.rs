@@ -55,6 +55,7 @@ fn statements_are_counted_with_their_cost_on_both_sides() {
 fn hashing_is_counted() {
     let report = json(&["hash", "-d", "1ms"]);
     assert!(report["chains"].as_u64() > Some(0) && report["threads"] == 1, "{report}");
+    assert_eq!(report["hash"], "b33317277fdbfa5b5acd01754aa83301c763d35e173df7940f21f624992541a4");
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod server_jwt;
 mod server_life;
 mod server_limits;
 mod server_wire;
+mod session;
 mod support;
 mod tidy;
 mod wire;

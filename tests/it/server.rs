@@ -1,7 +1,6 @@
 //! The reference server: starting, stopping, its limits, and its life with Postgres. What it answers is the gate's to say.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -9,6 +8,7 @@ use nix::sys::signal::Signal;
 use headroom::postgres::Database;
 
 use crate::served::{Served, command, on_both_fronts};
+use crate::session::Session;
 use crate::support::{self, TestDatabase};
 use crate::wire::Wire;
 
@@ -142,64 +142,6 @@ fn a_body_over_the_limit_is_413_and_can_be_read() {
 }
 
 #[test]
-fn expect_100_continue_is_answered_only_where_the_body_is_read() {
-    on_both_fronts(|served| {
-        let head = |target: &str, length: usize| {
-            format!(
-                "POST {target} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
-            )
-        };
-        let mut wire = served.wire();
-        wire.send(head("/echo", ECHO.len()));
-        assert_eq!(wire.reply().status, 100);
-        wire.send(ECHO);
-        assert_eq!(wire.reply().body, ECHO);
-        let mut wire = served.wire();
-        wire.send(head("/nope", 5));
-        assert_eq!(wire.reply().status, 404);
-        let mut wire = served.wire();
-        wire.send(head("/echo", 70_000));
-        assert_eq!(wire.reply().status, 413);
-    });
-}
-
-#[test]
-fn small_chunked_bodies_and_pipelined_requests_are_served() {
-    on_both_fronts(|served| {
-        let mut wire = served.wire();
-        wire.send("POST /echo HTTP/1.1\r\nhost: t\r\ncontent-type: application/json; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n");
-        for byte in ECHO.chars() {
-            wire.send(format!("1\r\n{byte}\r\n"));
-        }
-        wire.send("0\r\n\r\n");
-        assert_eq!(wire.reply().body, ECHO);
-        let three = [1, 2, 3].map(|id| format!("GET /users/{id} HTTP/1.1\r\nhost: t\r\n\r\n"));
-        wire.send(three.concat());
-        for id in 1..=3 {
-            assert!(wire.reply().body.starts_with(&format!(r#"{{"id":{id},"#)));
-        }
-    });
-}
-
-#[test]
-fn requests_http_forbids_are_refused() {
-    on_both_fronts(|served| {
-        let refused = |request: String| {
-            let mut wire = served.wire();
-            let _ = wire.try_send(request.as_bytes());
-            let reply = wire.reply();
-            (reply.status, wire.closed())
-        };
-        assert_eq!(refused("GET /health HTTP/1.1\r\n\r\n".to_owned()), (400, true));
-        assert_eq!(refused("GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n".to_owned()), (400, true));
-        let many = "x: 1\r\n".repeat(101);
-        assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\n{many}\r\n")).0, 431);
-        assert_eq!(refused(format!("GET /health HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n", "y".repeat(600_000))).0, 431);
-        assert_eq!(served.wire().get("/health").status, 200);
-    });
-}
-
-#[test]
 fn odd_requests_get_answers_of_our_own_shape() {
     on_both_fronts(|served| {
         let mut wire = served.wire();
@@ -246,39 +188,6 @@ fn a_killed_backend_is_replaced() {
     }
 }
 
-#[test]
-fn clients_that_vanish_leave_no_slot_taken() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "1", "--connections", "1", "--read-depth", "2"]);
-    for _ in 0..300 {
-        let mut wire = served.wire();
-        wire.send("GET /users?limit=100 HTTP/1.1\r\nhost: t\r\n\r\n");
-    }
-    let mut wire = served.wire();
-    for id in 1..=50 {
-        assert!(wire.get(&format!("/users/{id}")).body.starts_with(&format!(r#"{{"id":{id},"#)));
-    }
-}
-
-#[test]
-fn concurrent_clients_get_their_own_rows() {
-    let database = TestDatabase::new();
-    let served = Served::start(database.url(), &["--workers", "2", "--read-depth", "3"]);
-    thread::scope(|scope| {
-        for client in 0..40_u32 {
-            let served = &served;
-            scope.spawn(move || {
-                let mut wire = served.wire();
-                for step in 0..50 {
-                    let id = 1 + (client * 1_231 + step * 7_919) % 50_000;
-                    let reply = wire.get(&format!("/users/{id}"));
-                    assert!(reply.body.starts_with(&format!(r#"{{"id":{id},"name":"User {id}","#)), "{}", reply.body);
-                }
-            });
-        }
-    });
-}
-
 /// Client backends of the server under test.
 fn backends(database: &TestDatabase) -> u32 {
     Database::connect(database.url()).expect("a marked database").client_backends().expect("a count")
@@ -290,13 +199,8 @@ fn wait_until(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Ends every session of the database but the one that asks.
 fn terminate_backends(database: &TestDatabase) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let (client, connection) =
-            tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("Postgres");
-        tokio::spawn(connection);
-        let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-            WHERE datname = current_database() AND pid <> pg_backend_pid()";
-        client.query(others, &[]).await.expect("it may end its own sessions");
-    });
+    Session::connect(database.url()).rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
 }

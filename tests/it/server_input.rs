@@ -1,6 +1,7 @@
 //! The reference server's input: bodies, paths and query strings that somebody's server once answered wrongly.
 
 use crate::served::{Served, on_both_fronts};
+use crate::session::Session;
 use crate::support::TestDatabase;
 use crate::wire::{Reply, Wire};
 
@@ -51,12 +52,7 @@ fn order_with(field: &str, value: &str) -> String {
 
 /// Rows of `orders` beyond the seed.
 fn new_orders(database: &TestDatabase) -> i64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(connection);
-        client.query_one("SELECT count(*) FROM orders WHERE id > 200000", &[]).await.unwrap().get(0)
-    })
+    Session::connect(database.url()).number("SELECT count(*) FROM orders WHERE id > 200000")
 }
 
 #[test]
@@ -272,22 +268,6 @@ fn refused_orders_leave_no_row_and_no_broken_connection() {
             check(&wire.post("/orders", ORDER), 201, "the order after it");
         }
         assert_eq!(new_orders(&database) - before, 16, "{front} {store}");
-    }
-}
-
-#[test]
-fn many_refused_inserts_do_not_use_up_the_connections() {
-    let database = TestDatabase::new();
-    for store in ["pipelined", "sqlx"] {
-        let flags = ["--workers", "1", "--connections", "2", "--store", store];
-        let served = Served::start(database.url(), &flags);
-        let mut wire = served.wire();
-        for _ in 0..50 {
-            check(&wire.post("/orders", &order_with("userId", "50001")), 422, store);
-        }
-        for _ in 0..20 {
-            check(&wire.post("/orders", ORDER), 201, store);
-        }
     }
 }
 

@@ -13,8 +13,7 @@ mod url;
 
 use std::time::Duration;
 
-use tokio_postgres::NoTls;
-
+use crate::session::Session;
 use crate::support;
 use crate::wire::Reply;
 
@@ -28,48 +27,6 @@ const BACKENDS: &str = "SELECT count(*) FROM pg_stat_activity \
 /// Statements of the database that wait for a lock.
 const BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity \
     WHERE datname = current_database() AND wait_event_type = 'Lock'";
-
-/// A session of the test's own. What it has open ends when it is dropped.
-struct Session {
-    runtime: tokio::runtime::Runtime,
-    client: tokio_postgres::Client,
-}
-
-impl Session {
-    fn connect(url: &str) -> Self {
-        Self::try_connect(url).expect("Postgres lets the test in")
-    }
-
-    fn try_connect(url: &str) -> Result<Self, tokio_postgres::Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let (client, connection) = runtime.block_on(tokio_postgres::connect(url, NoTls))?;
-        runtime.spawn(connection);
-        Ok(Self { runtime, client })
-    }
-
-    /// A session that holds a table which nobody else can read until the session is dropped.
-    fn locking(table: &str, url: &str) -> Self {
-        let session = Self::connect(url);
-        session.run(&format!("BEGIN; LOCK TABLE {table}"));
-        session
-    }
-
-    fn run(&self, sql: &str) {
-        self.runtime.block_on(self.client.batch_execute(sql)).expect("the statements run");
-    }
-
-    fn number(&self, sql: &str) -> i64 {
-        self.try_number(sql).expect("a number")
-    }
-
-    fn try_number(&self, sql: &str) -> Result<i64, tokio_postgres::Error> {
-        self.runtime.block_on(self.client.query_one(sql, &[]))?.try_get(0)
-    }
-
-    fn rows(&self, sql: &str) -> Vec<tokio_postgres::Row> {
-        self.runtime.block_on(self.client.query(sql, &[])).expect("rows")
-    }
-}
 
 fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     support::poll(SECONDS, what, || condition().then_some(()));

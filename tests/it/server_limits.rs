@@ -3,32 +3,13 @@
 use std::time::Duration;
 
 use crate::served::Served;
+use crate::session::Session;
 use crate::support::{self, TestDatabase};
 
 const ECHO: &str = r#"{"name":"Jane Doe","email":"jane@example.com","age":30,"tags":["a","b"]}"#;
 
 fn served(database: &TestDatabase, flags: &[&str]) -> Served {
     Served::start(database.url(), &[&["--workers", "1"], flags].concat())
-}
-
-/// A table that nobody else can read, until it is dropped.
-struct Lock {
-    _runtime: tokio::runtime::Runtime,
-    _client: tokio_postgres::Client,
-}
-
-impl Lock {
-    fn of(table: &str, database: &TestDatabase) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let client = runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await.expect("Postgres");
-            tokio::spawn(connection);
-            client.batch_execute(&format!("BEGIN; LOCK TABLE {table}")).await.expect("the lock");
-            client
-        });
-        Self { _runtime: runtime, _client: client }
-    }
 }
 
 #[test]
@@ -107,7 +88,7 @@ fn a_request_that_postgres_does_not_answer_in_time_is_503() {
         for store in ["pipelined", "sqlx", "sqlx-held"] {
             let served = served(&database, &["--request-time", "300ms", "--http", front, "--store", store]);
             let mut wire = served.wire();
-            let lock = Lock::of("users", &database);
+            let lock = Session::locking("users", database.url());
             let reply = wire.get("/users/1");
             assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{front} {store}");
             assert!(reply.body.contains("too long"), "{}", reply.body);

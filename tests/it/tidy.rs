@@ -107,6 +107,20 @@ fn only_their_own_files_name_the_two_clients_of_postgres() {
     }
 }
 
+/// The statements of a file, each on one line with single blanks.
+fn statements(path: &str) -> Vec<String> {
+    let code = fs::read_to_string(root().join(path)).expect("readable source");
+    let literals = code.split('"').filter(|text| text.starts_with("SELECT ") || text.starts_with("INSERT "));
+    literals.map(|text| text.replace('\\', " ").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn the_floor_asks_postgres_what_the_server_asks() {
+    let (floor, server) = (statements("src/floor/postgres.rs"), statements("src/server/store/mod.rs"));
+    assert_eq!(floor.len(), 3, "{floor:#?}");
+    assert_eq!(floor, server);
+}
+
 #[test]
 fn the_harness_knows_no_framework() {
     for (module, _) in map().into_iter().filter(|(name, _)| name != "server") {

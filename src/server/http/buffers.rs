@@ -72,9 +72,7 @@ impl Input {
         let outcome = Pin::new(stream).poll_read(context, &mut room);
         let count = room.filled().len();
         self.end += count;
-        if self.is_empty() {
-            self.release_if_empty();
-        }
+        self.release_if_empty();
         ready!(outcome)?;
         Poll::Ready(Ok(count))
     }

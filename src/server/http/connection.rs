@@ -31,8 +31,6 @@ pub(super) struct Connection<'s> {
     request: Request,
     /// Whether this request is HEAD, as far as it has come.
     asks_head: bool,
-    /// Whether `100 Continue` has been sent for this request.
-    continued: bool,
     pub(super) shared: &'s Shared,
     pub(super) stop: &'s Stop,
 }
@@ -60,10 +58,10 @@ impl Phase {
 enum Request {
     /// No whole head; looked through up to this place.
     Head { looked_at: usize },
-    /// A head whose body ends here.
-    Length { whole: usize },
-    /// A head, taken out of the input, and the chunks that have come.
-    Chunked { head: Vec<u8>, chunks: Chunks, data: Vec<u8> },
+    /// A head, and where its body ends.
+    Length { head: Head, whole: usize },
+    /// A head with its bytes, taken out of the input, and the chunks that have come.
+    Chunked { head: Head, bytes: Vec<u8>, chunks: Chunks, data: Vec<u8> },
 }
 
 /// What to do next.
@@ -101,7 +99,6 @@ impl<'s> Connection<'s> {
             phase: Phase::Idle,
             request: NEW,
             asks_head: false,
-            continued: false,
             shared,
             stop,
         }
@@ -109,14 +106,18 @@ impl<'s> Connection<'s> {
 
     /// Serves until its client leaves, a limit ends it or the server stops.
     pub(super) async fn run(&mut self) -> io::Result<()> {
+        let mut step = Step::On;
         loop {
-            match self.step() {
-                Step::On => {}
-                Step::Flush => self.flush().await?,
+            step = match step {
+                Step::On => self.step(),
+                Step::Flush => {
+                    self.flush().await?;
+                    Step::On
+                }
                 Step::Read(phase) => {
                     self.flush().await?;
                     match self.fill(phase).await? {
-                        Ok(()) => {}
+                        Ok(()) => Step::On,
                         Err(silence) => return self.give_up(phase, &silence).await,
                     }
                 }
@@ -124,12 +125,10 @@ impl<'s> Connection<'s> {
                     // Earlier replies do not wait for this one.
                     self.flush().await?;
                     let reply = self.await_answer(work).await;
-                    if let Step::End(phase) = self.respond(&reply, manner) {
-                        return self.end(phase).await;
-                    }
+                    self.respond(&reply, manner)
                 }
                 Step::End(phase) => return self.end(phase).await,
-            }
+            };
         }
     }
 
@@ -160,9 +159,8 @@ impl<'s> Connection<'s> {
                 }
                 self.head()
             }
-            Request::Length { whole } if self.input.bytes().len() < *whole => Step::Read(Phase::Body),
-            Request::Length { .. } => self.head(),
-            Request::Chunked { .. } => self.chunks(),
+            Request::Length { whole, .. } if self.input.bytes().len() < *whole => Step::Read(Phase::Body),
+            Request::Length { .. } | Request::Chunked { .. } => self.body(),
         }
     }
 
@@ -181,28 +179,35 @@ impl<'s> Connection<'s> {
         let most = self.shared.limits.body_bytes as u64;
         let whole = match head.framing {
             Framing::Length(length) if length <= most => head.length + usize::try_from(length).unwrap_or(usize::MAX),
-            Framing::Length(_) | Framing::Chunked => return self.open_body(&head),
+            Framing::Length(_) | Framing::Chunked => return self.open_body(head),
         };
         if bytes.len() < whole {
-            self.request = Request::Length { whole };
-            return self.permit(&head).unwrap_or(Step::Read(Phase::Body));
+            let refused = self.permit(&head);
+            self.request = Request::Length { head, whole };
+            return refused.unwrap_or(Step::Read(Phase::Body));
         }
-        let looked = look(self.shared, &head, bytes, &bytes[head.length..whole]);
+        self.whole(&head, whole)
+    }
+
+    /// A request that lies whole in the input.
+    fn whole(&mut self, head: &Head, whole: usize) -> Step {
+        let bytes = self.input.bytes();
+        let looked = look(self.shared, head, bytes, &bytes[head.length..whole]);
         self.input.consume(whole);
-        self.answer(looked, &head)
+        self.answer(looked, head)
     }
 
     /// A body in chunks, or one over the limit.
-    fn open_body(&mut self, head: &Head) -> Step {
-        if let Some(refused) = self.permit(head) {
+    fn open_body(&mut self, head: Head) -> Step {
+        if let Some(refused) = self.permit(&head) {
             return refused;
         }
         if let Framing::Length(_) = head.framing {
             return self.refuse_body();
         }
-        let head_bytes = self.input.bytes()[..head.length].to_vec();
+        let bytes = self.input.bytes()[..head.length].to_vec();
         self.input.consume(head.length);
-        self.request = Request::Chunked { head: head_bytes, chunks: Chunks::new(), data: Vec::new() };
+        self.request = Request::Chunked { head, bytes, chunks: Chunks::new(), data: Vec::new() };
         Step::On
     }
 
@@ -210,7 +215,7 @@ impl<'s> Connection<'s> {
     fn permit(&mut self, head: &Head) -> Option<Step> {
         let bytes = self.input.bytes();
         // Who has sent some of the body is not waiting.
-        if !head.expects_continue || self.continued || bytes.len() > head.length {
+        if !head.expects_continue || bytes.len() > head.length {
             return None;
         }
         let refusal = match (head.target(bytes).route(), head.framing) {
@@ -225,13 +230,12 @@ impl<'s> Connection<'s> {
             return Some(self.refuse(error));
         }
         self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-        self.continued = true;
         None
     }
 
-    /// Chunks that have come.
-    fn chunks(&mut self) -> Step {
-        let Request::Chunked { head, chunks, data } = &mut self.request else { return Step::On };
+    /// More of a body, or all of it.
+    fn body(&mut self) -> Step {
+        let Request::Chunked { chunks, data, .. } = &mut self.request else { return self.end_of_body() };
         let Ok(used) = chunks.read(self.input.bytes(), |part| data.extend_from_slice(part)) else {
             return self.refuse(ApiError::BadRequest("the body is framed wrongly".to_owned()));
         };
@@ -242,21 +246,24 @@ impl<'s> Connection<'s> {
         if !chunks.is_done() {
             return Step::Read(Phase::Body);
         }
-        let (bytes, data) = (std::mem::take(head), std::mem::take(data));
-        match head::parse(&bytes, self.shared.limits.head_bytes) {
-            Ok(Some(head)) => {
+        self.end_of_body()
+    }
+
+    /// A request whose body has come to its end.
+    fn end_of_body(&mut self) -> Step {
+        match std::mem::replace(&mut self.request, NEW) {
+            Request::Head { .. } => Step::On,
+            Request::Length { head, whole } => self.whole(&head, whole),
+            Request::Chunked { head, bytes, data, .. } => {
                 let looked = look(self.shared, &head, &bytes, &data);
                 self.answer(looked, &head)
             }
-            // It has been parsed before.
-            Ok(None) | Err(_) => self.refuse(ApiError::Internal("a request head changed")),
         }
     }
 
     /// Answers a request that has been looked at and taken out of the input.
     fn answer(&mut self, looked: Result<Looked, ApiError>, head: &Head) -> Step {
         self.request = NEW;
-        self.continued = false;
         let stops = self.stop.is_set() && self.input.is_empty();
         let manner = Manner {
             without_body: self.asks_head,

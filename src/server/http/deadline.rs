@@ -9,7 +9,7 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep};
 
 /// Moving the deadline writes one number; the timer behind it is touched only when it fires, and then set anew for what
-/// is left. Setting it at every request would cost more than parsing the request.
+/// is left. Setting a timer at every request, as hyper does, costs some five hundred instructions.
 #[derive(Debug)]
 pub(super) struct Deadline {
     /// When it passes, on the coarse clock.
@@ -55,7 +55,7 @@ impl Deadline {
     }
 }
 
-/// The kernel's tick, a few milliseconds old: one tenth of the cost of a clock read.
+/// The kernel's tick, a few milliseconds old, and cheaper than reading the clock.
 fn coarse_now() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::ZERO, Duration::from)
 }

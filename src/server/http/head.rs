@@ -3,8 +3,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::error::ApiError;
-use super::super::routes::{Method, Target, is_json};
+use crate::server::error::ApiError;
+use crate::server::routes::{Method, Target, is_json};
 
 /// Header lines of one request; hyper's limit, and more than any browser or proxy sends.
 const MOST_HEADERS: usize = 100;

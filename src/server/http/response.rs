@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use axum::http::StatusCode;
 use nix::time::{ClockId, clock_gettime};
 
-use super::super::reply::{JSON, Reply};
+use crate::server::reply::Reply;
 
 /// What of a reply depends on its request.
 #[derive(Debug, Clone, Copy)]
@@ -27,24 +27,18 @@ const HEAD_BYTES: usize = 256;
 /// Appends `reply`.
 pub(super) fn write(out: &mut Vec<u8>, reply: &Reply, manner: Manner) {
     out.reserve(HEAD_BYTES + reply.body.len());
-    out.extend_from_slice(match reply.status {
-        StatusCode::OK => b"HTTP/1.1 200 OK\r\n",
-        StatusCode::CREATED => b"HTTP/1.1 201 Created\r\n",
-        _ => b"HTTP/1.1 ",
-    });
-    if !matches!(reply.status, StatusCode::OK | StatusCode::CREATED) {
-        out.extend_from_slice(reply.status.as_str().as_bytes());
-        out.push(b' ');
-        out.extend_from_slice(reply.status.canonical_reason().unwrap_or_default().as_bytes());
-        out.extend_from_slice(b"\r\n");
+    match reply.status {
+        StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK"),
+        StatusCode::CREATED => out.extend_from_slice(b"HTTP/1.1 201 Created"),
+        status => {
+            for part in ["HTTP/1.1 ", status.as_str(), " ", status.canonical_reason().unwrap_or_default()] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
     }
-    if reply.media_type == JSON {
-        out.extend_from_slice(b"content-type: application/json\r\ncontent-length: ");
-    } else {
-        out.extend_from_slice(b"content-type: ");
-        out.extend_from_slice(reply.media_type.as_bytes());
-        out.extend_from_slice(b"\r\ncontent-length: ");
-    }
+    out.extend_from_slice(b"\r\ncontent-type: ");
+    out.extend_from_slice(reply.media_type.as_bytes());
+    out.extend_from_slice(b"\r\ncontent-length: ");
     out.extend_from_slice(itoa::Buffer::new().format(reply.body.len()).as_bytes());
     out.extend_from_slice(b"\r\ndate: ");
     DATE.with_borrow_mut(|date| out.extend_from_slice(date.now()));
@@ -76,7 +70,7 @@ struct Date {
 
 impl Date {
     fn now(&mut self) -> &[u8] {
-        // The kernel's tick, a few milliseconds old, is exact enough for whole seconds and costs a tenth of a clock read.
+        // The kernel's tick, a few milliseconds old, is exact enough for whole seconds.
         let second = clock_gettime(ClockId::CLOCK_REALTIME_COARSE).map_or(0, |now| now.tv_sec());
         if second != self.second {
             let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(u64::try_from(second).unwrap_or(0));
@@ -89,8 +83,8 @@ impl Date {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::error::ApiError;
     use super::*;
+    use crate::server::error::ApiError;
 
     const KEPT: Manner = Manner { without_body: false, closes: false, says_keep_alive: false };
 

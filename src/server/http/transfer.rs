@@ -9,10 +9,8 @@ use std::time::Duration;
 use tokio::io::AsyncWrite as _;
 
 use super::connection::{Connection, Phase, Silence};
+use crate::server::config::DRAINED_BYTES;
 
-/// How much of an over-long body is read away before the connection ends, so that a client that is still writing can
-/// read the answer instead of a reset connection.
-const DRAINED_BYTES: u64 = 8 * 1024 * 1024;
 /// How long a client may take to notice that the connection has ended.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 /// Largest buffer for replies that a connection keeps.
