@@ -11,8 +11,6 @@ use super::Outcome;
 use crate::cli;
 
 pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
-    // The allocator asks for huge pages: an idle server would hold 19 MB instead of 13. A kernel without them says no.
-    let _ = nix::sys::prctl::set_thp_disable(true);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let database_url = args.database_url.context(
         "no database: set DATABASE_URL or --database-url (`headroom postgres start` makes one, `headroom postgres url` prints its URL)",

@@ -29,9 +29,10 @@ use std::net::SocketAddr;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::oneshot;
 
 use config::Config;
-use workers::Worker;
+use workers::{Started, Worker};
 
 /// Connections the kernel may hold before they are accepted; it takes the lesser of this and `somaxconn`.
 const BACKLOG: u32 = 4_096;
@@ -61,10 +62,11 @@ pub fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// Serves on `listener` until `shutdown` completes, then finishes what is in flight.
 ///
-/// Calls `ready` once requests can be answered: all connections to Postgres are open.
+/// Calls `ready` once requests can be answered: every worker has a connection to Postgres, and opens its others.
 ///
 /// # Errors
-/// Fails when a worker cannot start, which is mostly a Postgres that cannot be reached.
+/// Fails when a worker cannot start, which is mostly a Postgres that cannot be reached, and also later, when Postgres
+/// does not let all connections in: a server with fewer than it was told would be measured as something it is not.
 pub async fn run(
     config: Config,
     listener: TcpListener,
@@ -76,23 +78,36 @@ pub async fn run(
     let mut workers = Vec::new();
     let mut started = Vec::new();
     for connections in config.shares() {
-        let (worker, ready) = Worker::start(config.clone(), connections)?;
+        let (worker, start) = Worker::start(config.clone(), connections)?;
         workers.push(worker);
-        started.push(ready);
+        started.push(start);
     }
-    for ready in started {
+    let mut completing = Vec::new();
+    for Started { ready, complete } in started {
         let outcome = ready.await.context("a worker ended before it could answer")?;
         outcome.map_err(|error| explain(&error))?;
+        completing.push(complete);
     }
     ready(address);
     tokio::select! {
         () = workers::accept(&listener, &workers, config.limits.connections) => {}
         () = shutdown => {}
+        error = first_failure(completing) => return Err(explain(&error)),
     }
     // New clients are refused from here on, rather than left waiting.
     drop(listener);
     let finishing = tokio::task::spawn_blocking(move || workers::finish(workers));
     finishing.await.context("a worker panicked")?
+}
+
+/// Completes only where a worker could not open all its connections.
+async fn first_failure(completing: Vec<oneshot::Receiver<anyhow::Result<()>>>) -> anyhow::Error {
+    for complete in completing {
+        if let Ok(Err(error)) = complete.await {
+            return error;
+        }
+    }
+    std::future::pending().await
 }
 
 /// One line on why Postgres cannot be used, without the URL: it holds the password.

@@ -40,22 +40,39 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread; the worker can answer once the receiver says so.
-    pub(super) fn start(
-        config: Config,
-        connections: usize,
-    ) -> anyhow::Result<(Self, oneshot::Receiver<anyhow::Result<()>>)> {
+    /// Starts the thread.
+    pub(super) fn start(config: Config, connections: usize) -> anyhow::Result<(Self, Started)> {
         let (dealt, incoming) = mpsc::channel(DEALT);
-        let (ready, started) = oneshot::channel();
+        let (start, started) = starting();
         let open = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&open);
         let work = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(work(config, connections, incoming, counter, ready))
+            runtime.block_on(work(config, connections, incoming, counter, start))
         };
         let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(work)?;
         Ok((Self { dealt, open, thread }, started))
     }
+}
+
+/// What a worker says of its start.
+#[derive(Debug)]
+pub(super) struct Started {
+    /// It can answer.
+    pub(super) ready: oneshot::Receiver<anyhow::Result<()>>,
+    /// All its connections to Postgres are open.
+    pub(super) complete: oneshot::Receiver<anyhow::Result<()>>,
+}
+
+/// The worker's end of [`Started`].
+struct Start {
+    ready: oneshot::Sender<anyhow::Result<()>>,
+    complete: oneshot::Sender<anyhow::Result<()>>,
+}
+
+fn starting() -> (Start, Started) {
+    let ((ready, is_ready), (complete, is_complete)) = (oneshot::channel(), oneshot::channel());
+    (Start { ready, complete }, Started { ready: is_ready, complete: is_complete })
 }
 
 /// Lets all workers finish what is in flight at the same time, and ends them.
@@ -107,23 +124,29 @@ async fn work(
     connections: usize,
     mut incoming: mpsc::Receiver<Dealt>,
     open: Arc<AtomicUsize>,
-    ready: oneshot::Sender<anyhow::Result<()>>,
+    start: Start,
 ) -> anyhow::Result<()> {
     let (hasher, hashing) = Hasher::start(config.limits.waiting).context("cannot start the hashing thread")?;
-    let store = match Store::connect(&config, connections).await {
-        Ok(store) => store,
+    let (store, opening) = match Store::connect(&config, connections).await {
+        Ok(connected) => connected,
         Err(error) => {
-            let _ = ready.send(Err(error));
+            let _ = start.ready.send(Err(error));
             return Ok(());
         }
     };
+    tokio::spawn(async move {
+        // One that was cut by the end of the worker has nothing to say.
+        if let Ok(outcome) = opening.await {
+            let _ = start.complete.send(outcome);
+        }
+    });
     let verifier = Verifier::new(&config.jwt_secret);
     let shared = Arc::new(Shared { store, verifier, hasher, limits: config.limits });
     let router = framework::router(Arc::clone(&shared));
     let stop = Arc::new(Stop::default());
     // Never sent on: every connection holds a sender, so the channel closes with the last of them.
     let (held, mut all_ended) = mpsc::channel::<()>(1);
-    let _ = ready.send(Ok(()));
+    let _ = start.ready.send(Ok(()));
     while let Some((stream, place)) = incoming.recv().await {
         let closed = Closed { open: Arc::clone(&open), _held: held.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };

@@ -7,6 +7,7 @@ mod sqlx;
 
 use serde::Serialize;
 use thiserror::Error;
+use tokio::task::JoinHandle;
 
 use super::amount::Amount;
 use super::config::{Config, StoreKind};
@@ -126,12 +127,21 @@ pub(super) enum Store {
     Sqlx(sqlx::Store),
 }
 
+/// The opening of the connections that a store does not need for its first answer.
+pub(super) type Opening = JoinHandle<anyhow::Result<()>>;
+
 impl Store {
-    /// Opens all `connections` of a worker; fails when one of them cannot be opened.
-    pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Self> {
+    /// Can answer when it is there; the [`Opening`] fails when one of a worker's `connections` cannot be opened.
+    pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<(Self, Opening)> {
         Ok(match config.store {
-            StoreKind::Pipelined => Self::Pipelined(pipelined::Store::connect(config, connections).await?),
-            StoreKind::Sqlx | StoreKind::SqlxHeld => Self::Sqlx(sqlx::Store::connect(config, connections).await?),
+            StoreKind::Pipelined => {
+                let (store, opening) = pipelined::Store::connect(config, connections).await?;
+                (Self::Pipelined(store), opening)
+            }
+            StoreKind::Sqlx | StoreKind::SqlxHeld => {
+                let store = sqlx::Store::connect(config, connections).await?;
+                (Self::Sqlx(store), tokio::spawn(async { Ok(()) }))
+            }
         })
     }
 

@@ -12,7 +12,7 @@ use futures_util::TryStreamExt as _;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Row};
 
-use super::{FOREIGN_KEY_VIOLATION, StoreError, StoredOrder, USER_BYTES, User, away};
+use super::{FOREIGN_KEY_VIOLATION, Opening, StoreError, StoredOrder, USER_BYTES, User, away};
 use crate::server::amount::Amount;
 use crate::server::config::Config;
 use crate::server::timestamp::Timestamp;
@@ -31,9 +31,10 @@ pub(in crate::server) struct Store {
 }
 
 impl Store {
-    /// Opens all connections and prepares the three statements on each.
-    pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Self> {
-        Ok(Self { slots: link::connect(config, connections).await? })
+    /// Opens the first connection, and all others behind it; the three statements are prepared on each.
+    pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<(Self, Opening)> {
+        let (slots, opening) = link::connect(config, connections).await?;
+        Ok((Self { slots }, opening))
     }
 
     pub(super) async fn user(&self, id: i32) -> Result<Option<Vec<u8>>, StoreError> {

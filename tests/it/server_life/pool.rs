@@ -95,7 +95,7 @@ fn a_short_wait_for_a_place_does_not_hurry_the_start() {
         // Ten logins on one thread take longer than any one request may wait.
         let flags = ["--workers", "1", "--wait-time", "20ms", "--store", store];
         let served = Served::start(database.url(), &flags);
-        assert_eq!(Session::connect(database.url()).number(BACKENDS), 10, "{store}");
+        wait_until("all connections to be open", || Session::connect(database.url()).number(BACKENDS) == 10);
         assert_eq!(served.wire().get("/users/1").status, 200, "{store}");
     }
 }

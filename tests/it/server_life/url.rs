@@ -17,7 +17,8 @@ struct Role<'a> {
 
 impl<'a> Role<'a> {
     fn new(database: &'a TestDatabase) -> Self {
-        let name = format!("test_role_{}", std::process::id());
+        let (_, end) = database.url().rsplit_once('/').expect("a URL with a database");
+        let name = format!("role_of_{}", end.split('?').next().expect("its name"));
         let password = PASSWORD.replace('\'', "''");
         let session = Session::connect(database.url());
         session.run("SET standard_conforming_strings = on");
@@ -88,4 +89,20 @@ fn a_url_that_cannot_be_used_is_explained_without_its_password() {
             assert!(said.contains("DATABASE_URL"), "{store}: {said}");
         }
     }
+}
+
+#[test]
+fn a_postgres_that_lets_too_few_connections_in_ends_the_server() {
+    let database = TestDatabase::new();
+    let role = Role::new(&database);
+    Session::connect(database.url()).run(&format!("ALTER ROLE {} CONNECTION LIMIT 3", role.name));
+    let url = role.url(&escaped(PASSWORD));
+    for (workers, connections) in [("1", "10"), ("4", "10"), ("1", "4")] {
+        let arguments = ["--workers", workers, "--connections", connections];
+        let output = command(&url, &arguments).output().expect("the binary runs");
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("too many connections") && said.contains("DATABASE_URL"), "{said}");
+    }
+    assert_eq!(Served::start(&url, &["--workers", "1", "--connections", "3"]).wire().get("/users/1").status, 200);
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::try_join;
 use tokio_postgres::{Client, Config as PgConfig, Connection, NoTls, Socket, Statement, tls::NoTlsStream};
 
 use super::slots::{InFlight, Policy, Slots};
 use crate::server::config::Config;
 use crate::server::error::complain;
-use crate::server::store::{INSERT_ORDER, USER_BY_ID, USER_PAGE};
+use crate::server::store::{INSERT_ORDER, Opening, USER_BY_ID, USER_PAGE};
 
 /// Pauses between attempts to open a lost connection: a backend that was killed is replaced at once, a Postgres that is
 /// away is asked a few times a second.
@@ -36,8 +37,11 @@ impl std::fmt::Debug for Link {
 
 type Driver = Connection<Socket, NoTlsStream>;
 
-/// Opens `connections` and keeps each of them up until the store closes.
-pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<Arc<Slots>> {
+/// Opens the first of `connections` and, behind it, the others; keeps each of them up until the store closes.
+///
+/// Postgres takes five milliseconds of CPU to start a backend, check the password and prepare: the first can answer while
+/// the others are opened.
+pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Result<(Arc<Slots>, Opening)> {
     let target = PgConfig::from_str(&config.database_url).context("the database URL cannot be read")?;
     let policy = Policy {
         spread: config.reads.spread.div_ceil(config.workers),
@@ -46,13 +50,38 @@ pub(super) async fn connect(config: &Config, connections: usize) -> anyhow::Resu
         wait_time: config.limits.wait_time,
     };
     let slots = Arc::new(Slots::new(connections, policy));
-    let opening: Vec<_> = (0..connections).map(|_| tokio::spawn(open(target.clone()))).collect();
-    for (place, opened) in opening.into_iter().enumerate() {
-        let (link, driver) = opened.await??;
-        slots.up(place, Arc::new(link));
-        tokio::spawn(keep_up(target.clone(), Arc::clone(&slots), place, driver));
-    }
-    Ok(slots)
+    open_and_keep(&target, &slots, 0).await?;
+    let opening = tokio::spawn({
+        let slots = Arc::clone(&slots);
+        async move {
+            // One after another: all at once would take the CPUs from the first requests.
+            for place in 1..connections {
+                open_and_keep(&target, &slots, place).await?;
+            }
+            Ok(())
+        }
+    });
+    Ok((slots, opening))
+}
+
+async fn open_and_keep(target: &PgConfig, slots: &Arc<Slots>, place: usize) -> anyhow::Result<()> {
+    let driver = match open(target.clone()).await {
+        Ok((link, driver)) => {
+            slots.up(place, Arc::new(link));
+            driver
+        }
+        // Others of this worker answer already: it lives on, as when a connection is lost later.
+        Err(error) if place > 0 && was_lost(&error) => tokio::spawn(async {}),
+        Err(error) => return Err(error),
+    };
+    tokio::spawn(keep_up(target.clone(), Arc::clone(slots), place, driver));
+    Ok(())
+}
+
+/// Whether a connection ended under its opening, rather than being refused.
+fn was_lost(error: &anyhow::Error) -> bool {
+    let Some(error) = error.downcast_ref::<tokio_postgres::Error>() else { return false };
+    error.as_db_error().is_none_or(|answer| answer.code().code().starts_with("57P"))
 }
 
 /// Opens one connection and prepares its statements; the driver must be polled from then on.
@@ -60,13 +89,9 @@ async fn open(target: PgConfig) -> anyhow::Result<(Link, tokio::task::JoinHandle
     let connecting = async {
         let (client, driver) = target.connect(NoTls).await?;
         let driver = tokio::spawn(drive(driver));
-        let link = Link {
-            user_by_id: client.prepare(USER_BY_ID).await?,
-            user_page: client.prepare(USER_PAGE).await?,
-            insert_order: client.prepare(INSERT_ORDER).await?,
-            client,
-            in_flight: InFlight::default(),
-        };
+        let (user_by_id, user_page, insert_order) =
+            try_join!(client.prepare(USER_BY_ID), client.prepare(USER_PAGE), client.prepare(INSERT_ORDER))?;
+        let link = Link { client, user_by_id, user_page, insert_order, in_flight: InFlight::default() };
         Ok((link, driver))
     };
     tokio::time::timeout(CONNECT_TIME, connecting).await.context("Postgres did not answer in time")?
