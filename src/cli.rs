@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use headroom::contract::Route;
+use headroom::load::Condition;
 
 /// How far a Bun or Node HTTP API is from a native ceiling, on the host it will run on.
 #[derive(Debug, Parser)]
@@ -80,7 +81,7 @@ pub(crate) struct Serve {
     /// Which client talks to Postgres
     #[arg(long, value_enum, default_value = "pipelined")]
     pub(crate) store: Store,
-    /// Pipelined reads are spread over this many connections before any is filled further [default: half of the CPUs]
+    /// Pipelined reads are spread over this many connections before any is filled further [default: two for each CPU]
     #[arg(long, value_name = "N")]
     pub(crate) read_spread: Option<usize>,
     /// Queries in flight on one connection before the next is used
@@ -129,6 +130,8 @@ pub(crate) struct Limits {
 const DEFAULTS: headroom::server::config::Limits = headroom::server::config::Limits::DEFAULT;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
+#[command(after_long_help = LOAD_EXAMPLES, after_help = LOAD_EXAMPLES)]
 pub(crate) struct Load {
     /// `http://host:port/path`; the path is sent verbatim
     #[arg(value_name = "URL")]
@@ -157,6 +160,25 @@ pub(crate) struct Load {
     /// Body of the request, from a file
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     pub(crate) body_file: Option<PathBuf>,
+    /// Several requests, one a line: `[WEIGHT] METHOD TARGET [BODY]`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "body", "body_file", "route"])]
+    pub(crate) targets: Option<PathBuf>,
+    /// Open loop: so many requests a second at equal distances, whatever the server does; latency counts from when each
+    /// was due
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: Option<f64>,
+    /// Search the highest rate that keeps an objective such as 'p99<10ms'; -d is the length of each window
+    #[arg(long, value_name = "OBJECTIVE", conflicts_with_all = ["rate", "fail_if", "hdr_log"])]
+    pub(crate) capacity: Option<Condition>,
+    /// Exit with 1 where this is true of the window: 'p99>20ms', 'rate<1000', 'errors>0'; can be given again
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) fail_if: Vec<Condition>,
+    /// A new connection for every request
+    #[arg(long)]
+    pub(crate) no_keepalive: bool,
+    /// Keep the driver to these CPUs, such as 1 or 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
+    pub(crate) cpus: Option<Cpus>,
     /// A reply slower than this is an error and ends its connection
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) timeout: Duration,
@@ -166,15 +188,39 @@ pub(crate) struct Load {
     /// With --route: only the contract's example, again and again
     #[arg(long, requires = "route")]
     pub(crate) fixed: bool,
-    /// With --route: seed of the order and the ids of the requests
+    /// Seed of what is drawn: the order and the ids of a route's requests, targets and the places of templates
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the whole distribution of latencies as well
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) percentiles: bool,
+    /// Write the latencies as an `HdrHistogram` log; an open loop adds service time and lag under tags
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hdr_log: Option<PathBuf>,
     /// What wrk needs to be told: percentiles are always printed
     #[arg(long, hide = true)]
     pub(crate) latency: bool,
+}
+
+const LOAD_EXAMPLES: &str = "\
+Places in braces are drawn anew for every request: {id:1..50000} from a range, {kind:a,b,c} from a list.
+
+Examples:
+  headroom load http://127.0.0.1:3000/users/{id:1..50000} -c 100 -d 10s
+  headroom load http://127.0.0.1:3000/echo -H 'content-type: application/json' -b '{\"n\":{n:1..9}}'
+  headroom load http://127.0.0.1:3000 --targets mix.txt --rate 5000 --fail-if 'p99>20ms'
+  headroom load http://127.0.0.1:3000/health --capacity 'p99<10ms' -d 3s
+  headroom load http://127.0.0.1:3000 --route order --json";
+
+/// A list of CPUs, as one value.
+#[derive(Debug, Clone)]
+pub(crate) struct Cpus(pub(crate) Vec<usize>);
+
+fn parse_cpus(text: &str) -> Result<Cpus, String> {
+    headroom::host::parse_cpus(text).map(Cpus)
 }
 
 /// `500ms`, `10s`, `2m`, `1h`, or seconds.

@@ -52,7 +52,7 @@ fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Serve(_) => unreachable!("handled above"),
         Command::Compare(args) => commands::compare::run(args, &*progress, &interrupt),
-        Command::Load(args) => commands::load::run(&args, &interrupt),
+        Command::Load(args) => commands::load::run(&args, cli.quiet, &interrupt),
         Command::Parity(args) => commands::parity::run(&args, &interrupt),
         Command::Report(args) => commands::report::run(&args),
         Command::Floor(floor) => commands::floor::run(floor, &*progress, &interrupt),

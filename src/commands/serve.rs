@@ -10,6 +10,10 @@ use headroom::server::config::{BENCH_SECRET, Config, HttpKind, Limits, ReadPolic
 use super::Outcome;
 use crate::cli;
 
+/// Connections that reads are spread over, for each CPU: fewer leave Postgres idle at ten clients, more cost it a wake-up
+/// for every read (`bench/records/2026-12-01-server.md`).
+const READ_SPREAD_PER_CPU: usize = 2;
+
 pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let database_url = args.database_url.context(
@@ -28,7 +32,7 @@ pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
             cli::Store::Sqlx => StoreKind::Sqlx,
             cli::Store::SqlxHeld => StoreKind::SqlxHeld,
         },
-        reads: ReadPolicy { spread: args.read_spread.unwrap_or((cpus / 2).max(1)), depth: args.read_depth },
+        reads: ReadPolicy { spread: args.read_spread.unwrap_or(cpus * READ_SPREAD_PER_CPU), depth: args.read_depth },
         jwt_secret: std::env::var("JWT_SECRET").unwrap_or_else(|_| BENCH_SECRET.to_owned()),
         limits: limits(&args.limits),
     };

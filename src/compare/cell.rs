@@ -80,6 +80,7 @@ fn config(settings: &Settings, cell: &Cell, life: &ServerLife) -> load::Config {
         requests: contract::requests(cell.route, variety, BENCH_SECRET).into_iter().map(load::render).collect(),
         success_status: Some(cell.route.success_status()),
         check_every: settings.check_every,
+        keeps_alive: true,
     }
 }
 

@@ -37,8 +37,10 @@ pub(super) struct Connection {
     /// Counts the sockets of this place, so that an event of an earlier one is recognised.
     pub(super) generation: u32,
     pub(super) framer: Framer,
-    /// Start of the outstanding request; also the end of the one before.
+    /// Start of the outstanding request; in a closed loop also the end of the one before.
     pub(super) sent_at_ns: u64,
+    /// When it was due; in a closed loop that is when it was sent.
+    pub(super) due_at_ns: u64,
     /// Since when nothing is outstanding, while nothing is.
     pub(super) idle_since_ns: u64,
     /// Index of the last request sent.
@@ -49,6 +51,8 @@ pub(super) struct Connection {
     pub(super) carried: bool,
     /// Had a reply in this window.
     pub(super) served: bool,
+    /// Until then, and until its first reply, the socket has no reason to be closed as idle.
+    pub(super) fresh_until_ns: u64,
     backoff_ns: u64,
 }
 
@@ -61,11 +65,13 @@ impl Connection {
             generation: 0,
             framer: Framer::default(),
             sent_at_ns: 0,
+            due_at_ns: 0,
             idle_since_ns: 0,
             request: (first_request + requests - 1) % requests,
             pending: 0..0,
             carried: false,
             served: false,
+            fresh_until_ns: 0,
             backoff_ns: BACKOFF_FIRST_NS,
         }
     }
@@ -91,6 +97,7 @@ impl Connection {
     #[inline]
     pub(super) fn recovered(&mut self) {
         self.backoff_ns = BACKOFF_FIRST_NS;
+        self.fresh_until_ns = 0;
     }
 
     /// The handshake is done and the socket is there.

@@ -1,7 +1,7 @@
 //! The engine: threads that stay for its life, told what to do by channel and woken by their poll.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use mio::{Poll, Waker};
 
-use super::limits::ensure_files;
+use super::limits::{ensure_files, ensure_ports};
 use super::pool::{Pool, Shared, WAKE};
 use super::script::Script;
 use super::thread::{Answer, Command, Thread};
@@ -18,6 +18,30 @@ use crate::interrupt::{Interrupt, POLL};
 
 /// Longest window: keeps times in nanoseconds far from their end.
 const WINDOW_LIMIT: Duration = Duration::from_hours(24);
+
+/// A schedule of fewer or more requests per second means nothing within a window, or is beyond any host.
+const LOWEST_RATE: f64 = 0.1;
+const HIGHEST_RATE: f64 = 10_000_000.0;
+
+/// How one window is driven.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// How long to send.
+    pub duration: Duration,
+    /// Requests per second of an open loop, at equal distances; `None` for a closed loop.
+    pub rate: Option<f64>,
+}
+
+/// How far a window has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Since its start.
+    pub elapsed: Duration,
+    /// Good replies so far.
+    pub requests_ok: u64,
+    /// Errors so far, of any kind.
+    pub errors: u64,
+}
 
 /// Open connections and the threads that drive them.
 #[derive(Debug)]
@@ -53,6 +77,7 @@ impl Engine {
         ensure!(!config.timeout.is_zero(), "a timeout of 0 ends every request: use a longer one");
         let script = Script::render(config.requests, &config.host)?;
         ensure_files(connections, threads)?;
+        ensure_ports(config.address, connections)?;
         let first_requests = spread(connections, threads, script.len());
         let shared = Arc::new(Shared {
             address: config.address,
@@ -61,6 +86,9 @@ impl Engine {
             drain: config.drain,
             success_status: config.success_status,
             check_every: config.check_every,
+            keeps_alive: config.keeps_alive,
+            live_ok: AtomicU64::new(0),
+            live_errors: AtomicU64::new(0),
             epoch: Instant::now(),
             connected: AtomicUsize::new(0),
             abort: AtomicBool::new(false),
@@ -68,34 +96,51 @@ impl Engine {
         let (answer, answers) = channel();
         let mut engine = Self { shared, connections, threads: Vec::new(), answers };
         for (index, first_requests) in first_requests.iter().enumerate() {
-            engine.threads.push(spawn(index, first_requests, &engine.shared, answer.clone())?);
+            engine.threads.push(spawn((index, threads), first_requests, &engine.shared, answer.clone())?);
         }
         engine.open(interrupt)?;
         Ok(engine)
     }
 
-    /// Reconnects what was closed meanwhile, sends for `duration`, drains what is in flight, returns idle.
-    /// Called for the warm-up (result dropped) and the window; between calls nothing is sent.
+    /// A closed loop for `duration`, see [`Engine::run_as`].
+    ///
+    /// # Errors
+    /// Those of [`Engine::run_as`].
+    pub fn run(&mut self, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<Window> {
+        self.run_as(Load { duration, rate: None }, interrupt, &mut |_| {})
+    }
+
+    /// Reconnects what was closed meanwhile, sends as `load` says, drains what is in flight, returns idle.
+    /// Called for the warm-up (result dropped) and the window; between calls nothing is sent. `watch` is told several
+    /// times a second how far the window has come.
     ///
     /// # Errors
     /// [`crate::interrupt::Interrupted`] once a signal has asked to stop; an error where a connection that was closed
     /// meanwhile does not come up again. What goes wrong inside the window is counted in it.
-    pub fn run(&mut self, duration: Duration, interrupt: &Interrupt) -> anyhow::Result<Window> {
+    pub fn run_as(&mut self, load: Load, interrupt: &Interrupt, watch: &mut dyn FnMut(Live)) -> anyhow::Result<Window> {
+        let Load { duration, rate } = load;
         ensure!(duration <= WINDOW_LIMIT, "a window of {duration:?} is too long: use at most {WINDOW_LIMIT:?}");
+        ensure!(
+            rate.is_none_or(|rate| (LOWEST_RATE..=HIGHEST_RATE).contains(&rate)),
+            "a rate of {} requests/s cannot be kept: use {LOWEST_RATE} to {HIGHEST_RATE}",
+            rate.unwrap_or_default()
+        );
         self.open(interrupt)?;
+        self.shared.live_ok.store(0, Ordering::Relaxed);
+        self.shared.live_errors.store(0, Ordering::Relaxed);
         let start_ns = self.shared.now_ns();
         let end_ns = start_ns + u64::try_from(duration.as_nanos()).context("the window is too long")?;
         let mut tallies = Vec::with_capacity(self.threads.len());
-        for answer in self.ask(|| Command::Run { start_ns, end_ns }, interrupt)? {
+        for answer in self.ask(|| Command::Run { start_ns, end_ns, rate }, interrupt, watch)? {
             let Answer::Done(tally) = answer else { bail!("a driver thread answered out of turn") };
             tallies.push(*tally);
         }
-        Ok(Window::merge(self.connections, tallies))
+        Ok(Window::merge(self.connections, rate, tallies))
     }
 
     fn open(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         let (mut failed, mut first) = (0, None);
-        for answer in self.ask(|| Command::Open, interrupt)? {
+        for answer in self.ask(|| Command::Open, interrupt, &mut |_| {})? {
             let Answer::Opened(outcome) = answer else { bail!("a driver thread answered out of turn") };
             if let Err(failure) = outcome {
                 failed += failure.failed;
@@ -112,7 +157,13 @@ impl Engine {
     }
 
     /// Gives every thread a command and collects their answers. Interrupted, it has the threads leave the run first.
-    fn ask(&mut self, command: impl Fn() -> Command, interrupt: &Interrupt) -> anyhow::Result<Vec<Answer>> {
+    fn ask(
+        &mut self,
+        command: impl Fn() -> Command,
+        interrupt: &Interrupt,
+        watch: &mut dyn FnMut(Live),
+    ) -> anyhow::Result<Vec<Answer>> {
+        let start = Instant::now();
         interrupt.check()?;
         self.shared.abort.store(false, Ordering::Relaxed);
         for thread in &self.threads {
@@ -124,7 +175,14 @@ impl Engine {
         while answers.len() < self.threads.len() {
             match self.answers.recv_timeout(POLL) {
                 Ok(answer) => answers.push(answer),
-                Err(RecvTimeoutError::Timeout) => self.check_threads()?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.check_threads()?;
+                    watch(Live {
+                        elapsed: start.elapsed(),
+                        requests_ok: self.shared.live_ok.load(Ordering::Relaxed),
+                        errors: self.shared.live_errors.load(Ordering::Relaxed),
+                    });
+                }
                 Err(RecvTimeoutError::Disconnected) => bail!("all driver threads have ended: start a new engine"),
             }
             if interrupt.requested().is_some() && !self.shared.abort.swap(true, Ordering::Relaxed) {
@@ -169,7 +227,7 @@ impl Drop for Engine {
 }
 
 fn spawn(
-    index: usize,
+    (index, threads): (usize, usize),
     first_requests: &[usize],
     shared: &Arc<Shared>,
     answers: Sender<Answer>,
@@ -178,7 +236,8 @@ fn spawn(
     let waker = Waker::new(poll.registry(), WAKE).context("failed to make a waker")?;
     let registry = poll.registry().try_clone().context("failed to make an epoll instance")?;
     let shared = Arc::clone(shared);
-    let thread = Thread { pool: Pool::new(Arc::clone(&shared), registry, first_requests), poll, shared };
+    let connections = Pool::new(Arc::clone(&shared), registry, first_requests).context("failed to make a timer")?;
+    let thread = Thread { index, threads, pool: connections, poll, shared };
     let (commands, receiver) = channel();
     let thread = std::thread::Builder::new()
         .name(format!("load-{index}"))

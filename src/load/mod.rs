@@ -1,20 +1,27 @@
 //! The load driver: keeps a number of connections busy and says what came back.
 //!
-//! Closed loop: every connection sends its next request when the reply to the last one is whole. One epoll loop a
-//! thread, no allocation and no atomic on the way of a request. [`Engine`] connects and drives, [`Window`] is what it
+//! Closed loop: every connection sends its next request when the reply to the last one is whole. Open loop: requests are
+//! due at fixed times, whatever the server does. One epoll loop a thread, no allocation and no atomic on the way of a
+//! request. [`Engine`] connects and drives, [`Window`] is what it
 //! saw, [`judge`] says whether that is valid, [`Report`] and [`text`] are how it is written down. Nothing here knows
 //! what a server runs or what a route means.
 
+pub mod capacity;
+mod condition;
 mod connection;
 mod engine;
 mod errors;
 mod http1;
 mod limits;
+pub mod mix;
+mod pacer;
 mod pool;
 mod report;
+mod schedule;
 mod script;
 mod tally;
 mod target;
+pub mod template;
 pub mod text;
 mod thread;
 mod verdict;
@@ -25,12 +32,13 @@ use std::time::Duration;
 
 use crate::contract;
 
-pub use engine::Engine;
+pub use condition::Condition;
+pub use engine::{Engine, Live, Load};
 pub use errors::ErrorKind;
-pub use report::{ReasonReport, Report};
+pub use report::{OpenReport, ReasonReport, Report};
 pub use target::resolve;
 pub use verdict::{Reason, judge};
-pub use window::{Driver, Failure, LatencySummary, Window};
+pub use window::{Driver, Failure, LatencySummary, Open, Window};
 
 /// What to send, to whom, over how many connections.
 #[derive(Debug, Clone)]
@@ -53,10 +61,12 @@ pub struct Config {
     pub success_status: Option<u16>,
     /// One reply in this many has its whole body compared with the expected one; 0 = none.
     pub check_every: u32,
+    /// `false`: a new connection for every request. The requests should say `connection: close`.
+    pub keeps_alive: bool,
 }
 
 /// One request, rendered by the engine once with the `host` header.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Any method but CONNECT.
     pub method: String,

@@ -2,24 +2,30 @@
 //!
 //! Sockets are registered once, edge-triggered for both directions. A short read has emptied the socket, so the read
 //! that would only say so is left out; a short write is continued when the kernel says that there is room. The time of
-//! a reply is the time of the next request: one clock read for both. How connections come and go is in `lifecycle`.
+//! a reply is the time of the next request: one clock read for both. How connections come and go is in `lifecycle`, how
+//! an open loop finds them for what is due in `open`.
 
 mod lifecycle;
+mod open;
 
-use std::io::{ErrorKind as IoErrorKind, Read as _, Write as _};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind as IoErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use mio::event::Event;
 use mio::{Registry, Token};
 
 use super::ErrorKind;
 use super::connection::{Connection, State};
 use super::http1::{Framing, HeadCache, Reply};
+use super::pacer::Pacer;
+use super::schedule::Schedule;
 use super::script::Script;
-use super::tally::Tally;
+use super::tally::{Tally, connect_histogram};
 use super::window::Failure;
 
 pub(super) use lifecycle::ConnectFailure;
@@ -40,10 +46,15 @@ pub(super) struct Shared {
     pub(super) drain: Duration,
     pub(super) success_status: Option<u16>,
     pub(super) check_every: u32,
+    /// Whether a connection carries more than one request.
+    pub(super) keeps_alive: bool,
     /// Zero of all times in nanoseconds.
     pub(super) epoch: Instant,
     /// Connections that are up, over all threads.
     pub(super) connected: AtomicUsize,
+    /// Good replies and errors of the window so far, brought up to date every tick.
+    pub(super) live_ok: AtomicU64,
+    pub(super) live_errors: AtomicU64,
     /// The run is to be left at once.
     pub(super) abort: AtomicBool,
 }
@@ -80,6 +91,20 @@ pub(super) struct Pool {
     buffer: Box<[u8]>,
     tally: Tally,
     phase: Phase,
+    /// Handshakes since the pool was made, in nanoseconds.
+    connect_times: Histogram<u64>,
+    /// Of an open loop; a closed one has none.
+    schedule: Option<Schedule>,
+    pacer: Pacer,
+    /// Number of the next request of the schedule.
+    next: u64,
+    /// Connections without a request, the one that waits longest first. Some may have been closed meanwhile.
+    free: VecDeque<usize>,
+    /// The next request is due so soon that a timer would be late.
+    is_due_soon: bool,
+    /// What the live counts have been told.
+    told_ok: u64,
+    told_errors: u64,
     /// Start and end of the window.
     start_ns: u64,
     end_ns: u64,
@@ -99,9 +124,20 @@ pub(super) struct Pool {
 
 impl Pool {
     /// A pool of unopened connections that begin with these requests.
-    pub(super) fn new(shared: Arc<Shared>, registry: Registry, first_requests: &[usize]) -> Self {
+    ///
+    /// # Errors
+    /// Where the kernel refuses a timer.
+    pub(super) fn new(shared: Arc<Shared>, registry: Registry, first_requests: &[usize]) -> io::Result<Self> {
         let requests = shared.script.len();
-        Self {
+        Ok(Self {
+            pacer: Pacer::new(&registry, PACE)?,
+            schedule: None,
+            next: 0,
+            free: VecDeque::with_capacity(first_requests.len()),
+            is_due_soon: false,
+            told_ok: 0,
+            told_errors: 0,
+            connect_times: connect_histogram(),
             tally: Tally::new(shared.timeout),
             until_check: 1,
             registry,
@@ -119,7 +155,7 @@ impl Pool {
             to_open: Vec::new(),
             open_failure: None,
             shared,
-        }
+        })
     }
 
     /// The time of the last clock read: at most one turn old.
@@ -129,7 +165,7 @@ impl Pool {
 
     /// Whether the next turn may wait for events.
     pub(super) fn may_wait(&self) -> bool {
-        self.unread.is_empty()
+        self.unread.is_empty() && !self.is_due_soon
     }
 
     /// Handles the events of one turn, and what an earlier turn left.
@@ -143,6 +179,9 @@ impl Pool {
         }
         if !self.clock_was_read {
             self.clock();
+        }
+        if self.schedule.is_some() {
+            self.send_due();
         }
     }
 
@@ -170,9 +209,7 @@ impl Pool {
                 self.read(slot, ended);
             }
             if self.connections[slot].state == State::Idle && self.is_sending() {
-                let now_ns = self.clock();
-                self.end_idle(slot, now_ns);
-                self.send(slot, now_ns);
+                self.begin(slot);
             }
             return;
         }
@@ -189,6 +226,16 @@ impl Pool {
 
     fn is_sending(&self) -> bool {
         self.phase == Phase::Sending && self.now_ns < self.end_ns
+    }
+
+    /// Puts a connection to work that has become idle inside the window.
+    fn begin(&mut self, slot: usize) {
+        if self.schedule.is_some() {
+            return self.free.push_back(slot);
+        }
+        let now_ns = self.clock();
+        self.end_idle(slot, now_ns);
+        self.send(slot, now_ns, now_ns);
     }
 
     /// Reads what there is. `ended`: the other side has closed, so a short read is not the last.
@@ -227,10 +274,9 @@ impl Pool {
         let is_good = self.is_good(slot, reply, seen);
         let (start_ns, end_ns) = (self.start_ns, self.end_ns);
         let connection = &mut self.connections[slot];
-        let sent_at_ns = connection.sent_at_ns;
+        let (sent_at_ns, due_at_ns) = (connection.sent_at_ns, connection.due_at_ns);
         connection.carried = false;
         connection.recovered();
-        self.tally.in_flight_ns += now_ns.min(end_ns).saturating_sub(sent_at_ns);
         let is_inside = now_ns < end_ns;
         connection.served |= is_inside;
         if is_good {
@@ -238,20 +284,32 @@ impl Pool {
                 self.tally.framed_by_close += 1;
             }
             if is_inside {
-                self.tally.completed(now_ns - start_ns, now_ns - sent_at_ns);
+                self.tally.completed(now_ns - start_ns, now_ns - due_at_ns);
             } else {
-                self.tally.completed_late(now_ns - sent_at_ns);
+                self.tally.completed_late(now_ns - due_at_ns, now_ns - end_ns.max(sent_at_ns));
             }
+            if let Some(open) = &mut self.tally.open {
+                open.served(now_ns - sent_at_ns);
+            }
+        } else {
+            self.tally.failed_ns += now_ns.min(end_ns).saturating_sub(sent_at_ns);
         }
-        if reply.close || ended {
+        if !self.shared.keeps_alive && !reply.close && !ended {
+            // Asked to close, the server did not: the port that waits is ours then.
+            self.connections[slot].idle_since_ns = now_ns;
+            self.closed_in_order(slot);
+        } else if reply.close || ended {
             self.tally.closed_by_server += 1;
             self.connections[slot].idle_since_ns = now_ns;
             self.enter(slot, State::Closing { since_ns: now_ns });
-        } else if is_inside && self.phase == Phase::Sending {
-            self.send(slot, now_ns);
+        } else if is_inside && self.phase == Phase::Sending && self.schedule.is_none() {
+            self.send(slot, now_ns, now_ns);
         } else {
             self.connections[slot].idle_since_ns = now_ns;
             self.enter(slot, State::Idle);
+            if self.schedule.is_some() && self.is_sending() {
+                self.free_for_next(slot);
+            }
         }
     }
 
@@ -284,10 +342,10 @@ impl Pool {
 
     /// Sends the next request of a connection that has none outstanding, as of now.
     #[inline]
-    fn send(&mut self, slot: usize, now_ns: u64) {
+    fn send(&mut self, slot: usize, now_ns: u64, due_at_ns: u64) {
         let connection = &mut self.connections[slot];
         let request = self.shared.script.slot(connection.advance(self.shared.script.len()));
-        connection.sent_at_ns = now_ns;
+        (connection.sent_at_ns, connection.due_at_ns) = (now_ns, due_at_ns);
         connection.pending = request.start..request.end;
         self.enter(slot, State::InFlight);
         self.write(slot);
@@ -367,8 +425,9 @@ fn clip(bytes: &[u8]) -> String {
     if bytes.len() > SHOWN_BYTES { format!("{text}… ({} bytes)", bytes.len()) } else { text.into_owned() }
 }
 
-/// The token of the waker: no place has it.
+/// The tokens of the waker and of the timer: no place has them.
 pub(super) const WAKE: Token = Token(usize::MAX);
+const PACE: Token = Token(usize::MAX - 1);
 const GENERATION_SHIFT: u32 = usize::BITS / 2;
 
 fn pack(slot: usize, generation: u32) -> Token {
@@ -378,7 +437,8 @@ fn pack(slot: usize, generation: u32) -> Token {
 
 fn unpack(token: Token) -> Option<(usize, u32)> {
     let slot = token.0 & ((1 << GENERATION_SHIFT) - 1);
-    (token != WAKE).then(|| (slot, u32::try_from(token.0 >> GENERATION_SHIFT).expect("half of a word")))
+    (token != WAKE && token != PACE)
+        .then(|| (slot, u32::try_from(token.0 >> GENERATION_SHIFT).expect("half of a word")))
 }
 
 #[cfg(test)]
@@ -397,6 +457,6 @@ mod tests {
     #[test]
     fn a_token_holds_place_and_generation() {
         assert_eq!(unpack(pack(7, 3)), Some((7, 3)));
-        assert_eq!(unpack(WAKE), None);
+        assert_eq!((unpack(WAKE), unpack(PACE)), (None, None));
     }
 }

@@ -4,10 +4,43 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Driver, ErrorKind, Failure, LatencySummary, Reason, Window};
+use super::{Driver, ErrorKind, Failure, LatencySummary, Open, Reason, Window};
 
 /// Version of the JSON below; raised when a field changes its meaning or goes away.
 const FORMAT: u32 = 1;
+
+/// An open loop: what was due, and the parts of its latency.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenReport {
+    /// Requests per second asked for.
+    pub rate: f64,
+    /// Requests due inside the window.
+    pub scheduled: u64,
+    /// Due, and not sent when it ended.
+    pub unsent: u64,
+    /// How long the oldest of them had been due.
+    pub oldest_unsent_ns: Option<u64>,
+    /// From the write to the whole reply.
+    pub service_ns: LatencySummary,
+    /// From when a request was due and had a connection to its write.
+    pub lag_ns: LatencySummary,
+    /// Between one write of a thread and its next.
+    pub gap_ns: LatencySummary,
+}
+
+impl OpenReport {
+    fn new(open: &Open) -> Self {
+        Self {
+            rate: open.rate,
+            scheduled: open.scheduled,
+            unsent: open.unsent,
+            oldest_unsent_ns: open.oldest_unsent_ns,
+            service_ns: LatencySummary::of(&open.service_histogram_ns, 0),
+            lag_ns: LatencySummary::of(&open.lag_histogram_ns, 0),
+            gap_ns: LatencySummary::of(&open.gap_histogram_ns, 0),
+        }
+    }
+}
 
 /// What was measured, over what, and whether it is valid. Absent figures are `null`, never NaN and never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,8 +65,12 @@ pub struct Report {
     pub ok_per_second: Vec<u64>,
     /// Good replies after the end of the window.
     pub drained: u64,
-    /// Of good replies, drained ones included.
+    /// Of good replies, drained ones included; in an open loop counted from when each was due.
     pub latency_ns: LatencySummary,
+    /// What only an open loop has; `null` for a closed one.
+    pub open_loop: Option<OpenReport>,
+    /// Handshakes since the start of the run.
+    pub connect_ns: LatencySummary,
     /// Requests known only to have taken longer than was waited.
     pub latency_censored: u64,
     /// Latencies beyond the histogram's end.
@@ -70,6 +107,8 @@ pub struct Report {
     pub driver: Driver,
     /// Whether nothing speaks against the window.
     pub valid: bool,
+    /// Conditions of `--fail-if` that were true or could not be told, with what was found.
+    pub failed_if: Vec<String>,
     /// What does.
     pub invalid_reasons: Vec<ReasonReport>,
 }
@@ -99,6 +138,8 @@ impl Report {
             ok_per_second: window.ok_per_second.clone(),
             drained: window.drained,
             latency_ns: window.latency_ns,
+            open_loop: window.open.as_ref().map(OpenReport::new),
+            connect_ns: window.connect_ns,
             latency_censored: window.latency_censored,
             latency_saturated: window.latency_saturated,
             errors: window.errors.clone(),
@@ -116,6 +157,7 @@ impl Report {
             bytes_written: window.bytes_written,
             bodies_checked: window.bodies_checked,
             driver: window.driver,
+            failed_if: Vec::new(),
             valid: reasons.is_empty(),
             invalid_reasons: reasons.iter().map(named).collect(),
         }
@@ -132,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_window_without_anything_has_nulls_and_no_nan() {
-        let window = Window::merge(1, vec![Tally::new(Duration::from_secs(1))]);
+        let window = Window::merge(1, None, vec![Tally::new(Duration::from_secs(1))]);
         let report = Report::new("http://127.0.0.1:1/", "127.0.0.1:1", 1, &window, &judge(&window, None));
         insta::assert_snapshot!(serde_json::to_string_pretty(&report).unwrap());
         let back: Report = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();

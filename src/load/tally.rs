@@ -31,8 +31,13 @@ pub(super) struct Tally {
     pub(super) bytes_read: u64,
     pub(super) bytes_written: u64,
     pub(super) bodies_checked: u64,
-    pub(super) in_flight_ns: u64,
+    /// Time inside the window of requests that had no good reply.
+    pub(super) failed_ns: u64,
+    /// Time of good replies after the end of the window.
+    pub(super) late_ns: u64,
     pub(super) idle_ns: u64,
+    /// What only an open loop has.
+    pub(super) open: Option<OpenTally>,
     /// With the time it happened, so that the first of all threads can be told.
     pub(super) first_failure: Option<(u64, Failure)>,
     /// Known when the window is over.
@@ -53,18 +58,77 @@ pub(super) struct End {
     pub(super) unfinished: u64,
     pub(super) unfinished_oldest_ns: Option<u64>,
     pub(super) ended_early: Option<String>,
+    /// Handshakes since the engine was started.
+    pub(super) connect_times: Option<Histogram<u64>>,
+}
+
+/// What one thread counts in an open loop, where a request can be late before it is sent. In nanoseconds.
+#[derive(Debug)]
+pub(super) struct OpenTally {
+    /// Due inside the window.
+    pub(super) scheduled: u64,
+    /// Due and not sent: every connection was busy until the end.
+    pub(super) unsent: u64,
+    /// How long the oldest of them had been due at the end.
+    pub(super) oldest_unsent_ns: Option<u64>,
+    /// From the write to the whole reply, of good replies.
+    pub(super) service: Histogram<u64>,
+    /// From when a request was due and had a connection to its write.
+    pub(super) lag: Histogram<u64>,
+    /// Between one write and the next.
+    pub(super) gaps: Histogram<u64>,
+    last_sent_ns: Option<u64>,
+}
+
+impl OpenTally {
+    pub(super) fn new(timeout: Duration) -> Self {
+        let [service, lag, gaps] = std::array::from_fn(|_| histogram(timeout));
+        Self { scheduled: 0, unsent: 0, oldest_unsent_ns: None, service, lag, gaps, last_sent_ns: None }
+    }
+
+    pub(super) fn sent(&mut self, now_ns: u64, lag_ns: u64) {
+        self.lag.saturating_record(lag_ns);
+        if let Some(last_ns) = self.last_sent_ns.replace(now_ns) {
+            self.gaps.saturating_record(now_ns - last_ns);
+        }
+    }
+
+    pub(super) fn served(&mut self, service_ns: u64) {
+        self.service.saturating_record(service_ns);
+    }
+
+    /// Adds what another thread counted in the same window.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.unsent += other.unsent;
+        self.oldest_unsent_ns = self.oldest_unsent_ns.max(other.oldest_unsent_ns);
+        for (all, one) in
+            [(&mut self.service, &other.service), (&mut self.lag, &other.lag), (&mut self.gaps, &other.gaps)]
+        {
+            all.add(one).expect("the histograms of all threads have the same range");
+        }
+    }
+}
+
+/// For times of requests that take up to `timeout`.
+fn histogram(timeout: Duration) -> Histogram<u64> {
+    // A timeout is noticed late by a tick and by what a busy loop adds: twice is beyond both.
+    let highest = timeout.saturating_mul(2).max(HIGHEST_AT_LEAST);
+    let highest = u64::try_from(highest.as_nanos()).unwrap_or(u64::MAX);
+    Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS)
+        .expect("a range from 1 ns to at least 60 s at 3 digits is one the histogram has")
+}
+
+/// For times of handshakes.
+pub(super) fn connect_histogram() -> Histogram<u64> {
+    histogram(HIGHEST_AT_LEAST)
 }
 
 impl Tally {
     /// For windows whose requests take up to `timeout`.
     pub(super) fn new(timeout: Duration) -> Self {
-        // A timeout is noticed late by a tick and by what a busy loop adds: twice is beyond both.
-        let highest = timeout.saturating_mul(2).max(HIGHEST_AT_LEAST);
-        let highest = u64::try_from(highest.as_nanos()).unwrap_or(u64::MAX);
-        let histogram = Histogram::new_with_bounds(1, highest, SIGNIFICANT_DIGITS)
-            .expect("a range from 1 ns to at least 60 s at 3 digits is one the histogram has");
         Self {
-            histogram,
+            histogram: histogram(timeout),
             latency_saturated: 0,
             requests_ok: 0,
             drained: 0,
@@ -78,8 +142,10 @@ impl Tally {
             bytes_read: 0,
             bytes_written: 0,
             bodies_checked: 0,
-            in_flight_ns: 0,
+            failed_ns: 0,
+            late_ns: 0,
             idle_ns: 0,
+            open: None,
             first_failure: None,
             end: End::default(),
         }
@@ -98,8 +164,10 @@ impl Tally {
     }
 
     /// A good reply to a request of the window, after its end: no throughput, but a latency.
-    pub(super) fn completed_late(&mut self, latency_ns: u64) {
+    /// `late_ns`: the part of its time that was after the end.
+    pub(super) fn completed_late(&mut self, latency_ns: u64, late_ns: u64) {
         self.drained += 1;
+        self.late_ns += late_ns;
         self.record(latency_ns);
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ErrorKind, Failure, Report};
+use super::{ErrorKind, Failure, LatencySummary, OpenReport, Report};
 
 /// The whole summary, ending with a line break.
 pub fn render(report: &Report) -> String {
@@ -62,7 +62,39 @@ fn latencies(out: &mut String, report: &Report) {
     if report.latency_saturated > 0 {
         line!(out, "  {} beyond the longest latency that can be recorded", count(report.latency_saturated, "request"));
     }
-    line!(out, "  With every connection always busy, latency is mostly connections ÷ rate.");
+    match &report.open_loop {
+        None => line!(out, "  With every connection always busy, latency is mostly connections ÷ rate."),
+        Some(open) => open_loop(out, open),
+    }
+}
+
+/// Where the latency of an open loop went.
+fn open_loop(out: &mut String, open: &OpenReport) {
+    let row = |name: &str, times: LatencySummary| {
+        let columns = [times.min, times.mean, times.p50, times.p90, times.p99, times.p99_9, times.max];
+        columns.iter().fold(format!("  {name:<8}"), |mut row, value| {
+            write!(row, "{:>10}", value.map_or("-".to_owned(), latency_text)).expect("a string takes everything");
+            row
+        })
+    };
+    line!(out, "{}", row("service", open.service_ns));
+    line!(out, "{}", row("lag", open.lag_ns));
+    line!(out, "{}", row("gap", open.gap_ns));
+    line!(
+        out,
+        "  Open loop at {} requests/s: latency counts from when a request was due, service from its write;",
+        open.rate
+    );
+    line!(out, "  lag is the driver's own delay, gap the time between two writes of a thread.");
+    if open.unsent > 0 {
+        let oldest = open.oldest_unsent_ns.map_or("-".to_owned(), latency_text);
+        line!(
+            out,
+            "  {} of {} due were not sent, every connection was busy; the oldest was due {oldest} before the end",
+            open.unsent,
+            open.scheduled
+        );
+    }
 }
 
 fn throughput(out: &mut String, report: &Report) {
@@ -130,6 +162,9 @@ fn notes(out: &mut String, report: &Report) {
     if report.bodies_checked > 0 {
         line!(out, "  {} compared with the expected one", count(report.bodies_checked, "body"));
     }
+    if let (Some(median), Some(longest)) = (report.connect_ns.p50.or(report.connect_ns.mean), report.connect_ns.max) {
+        line!(out, "  Connecting took {} each, at most {}", latency_text(median), latency_text(longest));
+    }
     let cost = report.driver.cpu_ns_per_request.map_or("-".to_owned(), latency_text);
     let busy = report.driver.busy_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
     line!(out, "  Driver: {cost} of CPU per request, its busiest thread {busy} busy");
@@ -138,6 +173,9 @@ fn notes(out: &mut String, report: &Report) {
 fn verdict(out: &mut String, report: &Report) {
     if report.valid {
         line!(out, "VALID");
+    }
+    for condition in &report.failed_if {
+        line!(out, "FAILED {condition}");
     }
     for reason in &report.invalid_reasons {
         line!(out, "INVALID {}: {}", reason.name, reason.text);

@@ -9,6 +9,7 @@ use mio::{Events, Poll};
 use nix::time::{ClockId, clock_gettime};
 
 use super::pool::{ConnectFailure, Pool, Shared, WAKE};
+use super::schedule::Schedule;
 use super::tally::Tally;
 
 /// Events taken from the kernel at once.
@@ -25,7 +26,7 @@ pub(super) enum Command {
     /// Open what is not open; answered by [`Answer::Opened`].
     Open,
     /// Send from `start_ns` to `end_ns`, drain; answered by [`Answer::Done`].
-    Run { start_ns: u64, end_ns: u64 },
+    Run { start_ns: u64, end_ns: u64, rate: Option<f64> },
 }
 
 /// What a thread answers.
@@ -37,6 +38,9 @@ pub(super) enum Answer {
 
 /// A thread's loop over its events.
 pub(super) struct Thread {
+    /// From 0, of so many.
+    pub(super) index: usize,
+    pub(super) threads: usize,
     pub(super) poll: Poll,
     pub(super) pool: Pool,
     pub(super) shared: Arc<Shared>,
@@ -53,8 +57,9 @@ impl Thread {
             // Every command and the hang-up come with a wake, so waiting without an end is safe here.
             let answer = match commands.try_recv() {
                 Ok(Command::Open) => Answer::Opened(self.open(&mut events)?),
-                Ok(Command::Run { start_ns, end_ns }) => {
-                    Answer::Done(Box::new(self.run(&mut events, start_ns, end_ns)?))
+                Ok(Command::Run { start_ns, end_ns, rate }) => {
+                    let schedule = rate.map(|rate| Schedule { rate, threads: self.threads, thread: self.index });
+                    Answer::Done(Box::new(self.run(&mut events, start_ns, end_ns, schedule)?))
                 }
                 Err(TryRecvError::Empty) => {
                     self.turn(&mut events, None)?;
@@ -122,9 +127,15 @@ impl Thread {
     }
 
     /// One window and its drain.
-    fn run(&mut self, events: &mut Events, start_ns: u64, end_ns: u64) -> std::io::Result<Tally> {
+    fn run(
+        &mut self,
+        events: &mut Events,
+        start_ns: u64,
+        end_ns: u64,
+        schedule: Option<Schedule>,
+    ) -> std::io::Result<Tally> {
         let cpu_start_ns = thread_cpu_ns();
-        self.pool.begin_sending(start_ns, end_ns);
+        self.pool.begin_sending(start_ns, end_ns, schedule);
         let mut tick_ns = self.pool.now_ns() + TICK_NS;
         let mut dead_since_ns = None;
         while self.pool.now_ns() < end_ns {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ErrorKind, Window};
+use super::{ErrorKind, LatencySummary, Open, Window};
 
 /// A driver thread busier than this has no time left to see a reply when it comes.
 const DRIVER_BUSY_SHARE: f64 = 0.95;
@@ -14,6 +14,12 @@ const HOST_IDLE_SHARE: f64 = 0.05;
 const LITTLE_TOLERANCE: f64 = 0.02;
 /// Below this many good replies the law is not asked: it speaks of averages.
 const LITTLE_REQUESTS: u64 = 100;
+
+/// The part of a schedule that may be missing: the accuracy that is promised of a rate.
+const RATE_TOLERANCE: f64 = 0.005;
+/// The part of a latency that may be the driver's own delay; below the second figure it is what waking a thread takes.
+const LAG_SHARE: f64 = 0.5;
+const LAG_ALLOWED_NS: u64 = 100_000;
 
 /// Why a window is invalid.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +54,24 @@ pub enum Reason {
         /// Rate × mean time of a request, with the time of unfinished requests and the time without one.
         implied: f64,
     },
+    /// An open loop that did not keep to its schedule.
+    RateMissed {
+        /// Requests per second asked for.
+        rate: f64,
+        /// Due inside the window.
+        scheduled: u64,
+        /// Of those, sent.
+        sent: u64,
+    },
+    /// In an open loop the driver's own delay is a large part of a latency reported.
+    DriverLag {
+        /// Which latency.
+        percentile: &'static str,
+        /// The lag of that percentile, in nanoseconds.
+        lag_ns: u64,
+        /// The latency, in nanoseconds.
+        latency_ns: u64,
+    },
     /// The driver could not have sent more, and the host had time left.
     DriverLimit {
         /// CPU share of its busiest thread.
@@ -75,6 +99,10 @@ pub fn judge(window: &Window, host_idle_share: Option<f64>) -> Vec<Reason> {
         reasons.push(Reason::NoSuccess);
     }
     reasons.extend(littles_law(window));
+    if let Some(open) = &window.open {
+        reasons.extend(rate_missed(open));
+        reasons.extend(driver_lag(window, open));
+    }
     if let (Some(busy_share), Some(host_idle_share)) = (window.driver.busy_share, host_idle_share)
         && busy_share >= DRIVER_BUSY_SHARE
         && host_idle_share > HOST_IDLE_SHARE
@@ -84,16 +112,37 @@ pub fn judge(window: &Window, host_idle_share: Option<f64>) -> Vec<Reason> {
     reasons
 }
 
-/// Little's law (L = λW): in a closed loop the mean number of requests outstanding, plus that of connections without
-/// one, is the number of connections. All time is counted, so that a starved connection does not break it.
+/// Little's law (L = λW): the mean number of requests outstanding, plus that of connections without one, is the number
+/// of connections. The time of good replies comes from the histogram that is reported, so that a latency which was
+/// invented, dropped or recorded wrongly breaks it; all other time is counted, so that a starved connection does not.
 fn littles_law(window: &Window) -> Option<Reason> {
     if window.requests_ok < LITTLE_REQUESTS || window.window.is_zero() {
         return None;
     }
-    let implied = (window.in_flight_ns + window.idle_ns) as f64 / window.window.as_nanos() as f64;
+    let times = window.open.as_ref().map_or(&window.latency_histogram_ns, |open| &open.service_histogram_ns);
+    let good_ns = times.mean() * times.len() as f64 - window.late_ns as f64;
+    let implied = (good_ns + (window.failed_ns + window.idle_ns) as f64) / window.window.as_nanos() as f64;
     let connections = window.connections_asked;
     let is_off = (implied / connections as f64 - 1.0).abs() > LITTLE_TOLERANCE;
     is_off.then_some(Reason::LittlesLaw { connections, implied })
+}
+
+/// A schedule is kept where all but a few of its requests were sent.
+fn rate_missed(open: &Open) -> Option<Reason> {
+    let sent = open.scheduled.saturating_sub(open.unsent);
+    let is_missed = open.unsent as f64 > open.scheduled as f64 * RATE_TOLERANCE;
+    is_missed.then_some(Reason::RateMissed { rate: open.rate, scheduled: open.scheduled, sent })
+}
+
+/// The first percentile of which the driver's own delay is too large a part.
+fn driver_lag(window: &Window, open: &Open) -> Option<Reason> {
+    let lag = LatencySummary::of(&open.lag_histogram_ns, 0);
+    let latency = window.latency_ns;
+    [("p50", lag.p50, latency.p50), ("p90", lag.p90, latency.p90), ("p99", lag.p99, latency.p99)]
+        .into_iter()
+        .filter_map(|(percentile, lag, latency)| Some((percentile, lag?, latency?)))
+        .find(|&(_, lag_ns, latency_ns)| lag_ns > LAG_ALLOWED_NS && lag_ns as f64 > latency_ns as f64 * LAG_SHARE)
+        .map(|(percentile, lag_ns, latency_ns)| Reason::DriverLag { percentile, lag_ns, latency_ns })
 }
 
 impl Reason {
@@ -105,6 +154,8 @@ impl Reason {
             Self::NoSuccess => "no_success",
             Self::EndedEarly { .. } => "ended_early",
             Self::LittlesLaw { .. } => "littles_law",
+            Self::RateMissed { .. } => "rate_missed",
+            Self::DriverLag { .. } => "driver_lag",
             Self::DriverLimit { .. } => "driver_limit",
         }
     }
@@ -130,6 +181,18 @@ impl fmt::Display for Reason {
             Self::LittlesLaw { connections, implied } => {
                 write!(f, "rate × latency implies {implied:.2} connections, there were {connections}")
             }
+            Self::RateMissed { rate, scheduled, sent } => write!(
+                f,
+                "of {scheduled} requests due at {rate}/s only {sent} were sent, no connection was free for the others: \
+                 use a lower rate or more connections"
+            ),
+            Self::DriverLag { percentile, lag_ns, latency_ns } => write!(
+                f,
+                "the driver sent late: {percentile} of its own delay is {:.0} µs, of the latency {:.0} µs: \
+                 give it a CPU of its own (--cpus), use more threads or a lower rate",
+                *lag_ns as f64 / 1_000.0,
+                *latency_ns as f64 / 1_000.0
+            ),
             Self::DriverLimit { busy_share, host_idle_share } => write!(
                 f,
                 "the driver was the limit: a thread was {:.1} % busy while {:.1} % of the host was idle, use more threads",
@@ -145,13 +208,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::load::tally::{End, Tally};
+    use crate::load::tally::{End, OpenTally, Tally};
 
     /// Two connections, 200 good replies in a second, each taking 10 ms.
     fn sound() -> Window {
         let mut tally = Tally::new(Duration::from_secs(1));
         (0..200).for_each(|_| tally.completed(0, 10_000_000));
-        tally.in_flight_ns = 2_000_000_000;
         tally.end = End {
             window_ns: 1_000_000_000,
             cpu_ns: 960_000_000,
@@ -159,7 +221,7 @@ mod tests {
             connections_open: 2,
             ..End::default()
         };
-        Window::merge(2, vec![tally])
+        Window::merge(2, None, vec![tally])
     }
 
     fn names(window: &Window, host_idle_share: Option<f64>) -> Vec<&'static str> {
@@ -184,19 +246,50 @@ mod tests {
         assert_eq!(with(|w| w.connections_lost = 1), ["connections_lost"]);
         assert_eq!(with(|w| w.requests_ok = 0), ["no_success"]);
         assert_eq!(with(|w| w.ended_early = Some("x".into())), ["ended_early"]);
-        assert_eq!(with(|w| w.in_flight_ns += 50_000_000), ["littles_law"]);
-        assert_eq!(with(|w| w.in_flight_ns -= 50_000_000), ["littles_law"]);
+        assert_eq!(with(|w| w.failed_ns += 50_000_000), ["littles_law"]);
+        assert_eq!(with(|w| w.late_ns += 50_000_000), ["littles_law"]);
+        // Five latencies of half a second that nobody had.
+        assert_eq!(with(|w| (0..5).for_each(|_| _ = w.latency_histogram_ns.record(500_000_000))), ["littles_law"]);
     }
 
     #[test]
     fn littles_law_counts_all_time_and_needs_a_sample() {
         let mut window = sound();
-        (window.in_flight_ns, window.idle_ns) = (1_500_000_000, 500_000_000);
+        (window.late_ns, window.idle_ns, window.failed_ns) = (500_000_000, 400_000_000, 100_000_000);
         assert_eq!(judge(&window, None), []);
-        (window.in_flight_ns, window.requests_ok) = (1, 99);
+        (window.late_ns, window.requests_ok) = (0, 99);
         assert_eq!(judge(&window, None), []);
         window.requests_ok = 100;
         assert_eq!(names(&window, None), ["littles_law"]);
+    }
+
+    /// A thousand requests due in a second, each served in 10 ms.
+    fn open_loop(lag_ns: u64, unsent: u64) -> Window {
+        let mut window = sound();
+        let mut open = OpenTally::new(Duration::from_secs(1));
+        (0..1_000).for_each(|_| open.sent(0, lag_ns));
+        window.open = Some(Open {
+            rate: 1_000.0,
+            scheduled: 1_000,
+            unsent,
+            oldest_unsent_ns: None,
+            service_histogram_ns: window.latency_histogram_ns.clone(),
+            lag_histogram_ns: open.lag,
+            gap_histogram_ns: open.gaps,
+        });
+        window
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_schedule_and_sends_in_time() {
+        assert_eq!(names(&open_loop(0, 5), None), [""; 0]);
+        assert_eq!(names(&open_loop(0, 6), None), ["rate_missed"]);
+        assert_eq!(names(&open_loop(4_900_000, 0), None), [""; 0]);
+        assert_eq!(names(&open_loop(5_100_000, 0), None), ["driver_lag"]);
+        // What waking a thread takes is not held against it.
+        let mut fast = open_loop(90_000, 0);
+        fast.latency_ns.p50 = Some(100_000);
+        assert_eq!(names(&fast, None), [""; 0]);
     }
 
     #[test]
@@ -222,6 +315,8 @@ mod tests {
             Reason::Errors { errors, statuses: BTreeMap::from([(500, 2), (503, 1)]) },
             Reason::ConnectionsLost { asked: 100, open: 98, lost: 7 },
             Reason::LittlesLaw { connections: 100, implied: 52.125 },
+            Reason::RateMissed { rate: 1_000.0, scheduled: 2_000, sent: 1_900 },
+            Reason::DriverLag { percentile: "p99", lag_ns: 900_000, latency_ns: 1_000_000 },
             Reason::DriverLimit { busy_share: 0.99, host_idle_share: 0.25 },
         ]
         .map(|reason| reason.to_string());
@@ -231,6 +326,10 @@ mod tests {
                 "1 timeout, 3 status (2 × 500, 1 × 503)",
                 "7 connections were lost, 98 of 100 were open at the end",
                 "rate × latency implies 52.12 connections, there were 100",
+                "of 2000 requests due at 1000/s only 1900 were sent, no connection was free for the others: use a lower \
+                 rate or more connections",
+                "the driver sent late: p99 of its own delay is 900 µs, of the latency 1000 µs: give it a CPU of its own \
+                 (--cpus), use more threads or a lower rate",
                 "the driver was the limit: a thread was 99.0 % busy while 25.0 % of the host was idle, use more threads",
             ]
         );

@@ -65,12 +65,37 @@ pub struct Window {
     pub bytes_written: u64,
     /// Bodies compared with the expected one.
     pub bodies_checked: u64,
-    /// Time with a request outstanding inside the window, summed over connections, whatever became of the request.
-    pub in_flight_ns: u64,
     /// Time without one: before the first request and while connecting.
     pub idle_ns: u64,
+    /// Time inside the window of requests that had no good reply, summed over connections.
+    pub failed_ns: u64,
+    /// Time of good replies after the end of the window: in the latencies, but not of the window.
+    pub late_ns: u64,
+    /// Handshakes since the engine was started.
+    pub connect_ns: LatencySummary,
+    /// What only an open loop has; its latencies count from when a request was due.
+    pub open: Option<Open>,
     /// What driving cost.
     pub driver: Driver,
+}
+
+/// An open loop: what was due, and where the time between due and reply went.
+#[derive(Debug, Clone)]
+pub struct Open {
+    /// Requests per second asked for.
+    pub rate: f64,
+    /// Requests due inside the window.
+    pub scheduled: u64,
+    /// Due, and not sent when it ended.
+    pub unsent: u64,
+    /// How long the oldest of them had been due.
+    pub oldest_unsent_ns: Option<u64>,
+    /// From the write to the whole reply: what a closed loop calls latency.
+    pub service_histogram_ns: Histogram<u64>,
+    /// From when a request was due and had a connection to its write: the driver's own share of the latency.
+    pub lag_histogram_ns: Histogram<u64>,
+    /// Between one write of a thread and its next.
+    pub gap_histogram_ns: Histogram<u64>,
 }
 
 /// Latencies of good replies. `None` where there are no samples, too few of them, or where the percentile
@@ -119,7 +144,7 @@ pub struct Failure {
 
 impl Window {
     /// Merges what the threads counted.
-    pub(super) fn merge(connections_asked: usize, tallies: Vec<Tally>) -> Self {
+    pub(super) fn merge(connections_asked: usize, rate: Option<f64>, tallies: Vec<Tally>) -> Self {
         let mut tallies = tallies.into_iter();
         let mut all = tallies.next().expect("an engine has at least one thread");
         let mut busiest = busy_share(&all);
@@ -131,7 +156,18 @@ impl Window {
             ErrorKind::ALL.into_iter().zip(all.errors).filter(|&(_, count)| count > 0).collect();
         let window = Duration::from_nanos(all.end.window_ns);
         let timeouts = errors.get(&ErrorKind::Timeout).copied().unwrap_or(0);
-        let latency_censored = timeouts + all.end.unfinished;
+        let unsent = all.open.as_ref().map_or(0, |open| open.unsent);
+        let latency_censored = timeouts + all.end.unfinished + unsent;
+        let open = all.open.zip(rate).map(|(open, rate)| Open {
+            rate,
+            scheduled: open.scheduled,
+            unsent: open.unsent,
+            oldest_unsent_ns: open.oldest_unsent_ns,
+            service_histogram_ns: open.service,
+            lag_histogram_ns: open.lag,
+            gap_histogram_ns: open.gaps,
+        });
+        let connect_times = all.end.connect_times.as_ref();
         Self {
             window,
             ended_early: all.end.ended_early,
@@ -158,8 +194,11 @@ impl Window {
             bytes_read: all.end.bytes_read,
             bytes_written: all.end.bytes_written,
             bodies_checked: all.bodies_checked,
-            in_flight_ns: all.in_flight_ns,
             idle_ns: all.idle_ns,
+            failed_ns: all.failed_ns,
+            late_ns: all.late_ns,
+            connect_ns: connect_times.map_or_else(LatencySummary::default, |times| LatencySummary::of(times, 0)),
+            open,
             driver: Driver {
                 cpu_ns: all.end.cpu_ns,
                 cpu_ns_per_request: all.end.cpu_ns.checked_div(all.requests_ok),
@@ -191,8 +230,15 @@ fn add(all: &mut Tally, other: Tally) {
     all.connections_lost += other.connections_lost;
     all.framed_by_close += other.framed_by_close;
     all.bodies_checked += other.bodies_checked;
-    all.in_flight_ns += other.in_flight_ns;
     all.idle_ns += other.idle_ns;
+    all.failed_ns += other.failed_ns;
+    all.late_ns += other.late_ns;
+    if let (Some(all), Some(other)) = (&mut all.open, &other.open) {
+        all.add(other);
+    }
+    if let (Some(all), Some(other)) = (&mut all.end.connect_times, &other.end.connect_times) {
+        all.add(other).expect("the histograms of all threads have the same range");
+    }
     let earliest = |one: &(u64, Failure), two: &(u64, Failure)| one.0.cmp(&two.0);
     all.first_failure = all.first_failure.take().into_iter().chain(other.first_failure).min_by(earliest);
     all.end.window_ns = all.end.window_ns.max(other.end.window_ns);
@@ -305,7 +351,7 @@ mod tests {
         one.end = super::super::tally::End { window_ns: 2_000_000_000, cpu_ns: 10, wall_ns: 100, ..Default::default() };
         let mut two = Tally::new(Duration::from_secs(1));
         two.completed(1_500_000_000, 300);
-        two.completed_late(500);
+        two.completed_late(500, 10);
         two.status(500);
         two.end = super::super::tally::End {
             window_ns: 2_000_000_000,
@@ -315,7 +361,7 @@ mod tests {
             unfinished_oldest_ns: Some(7),
             ..Default::default()
         };
-        let window = Window::merge(2, vec![one, two]);
+        let window = Window::merge(2, None, vec![one, two]);
         assert_eq!((window.requests_ok, window.drained, window.latency_censored), (2, 1, 1));
         assert!((window.requests_per_s - 1.0).abs() < 1e-9);
         assert_eq!(window.ok_per_second, [1, 1]);
@@ -327,8 +373,17 @@ mod tests {
     }
 
     #[test]
+    fn many_requests_keep_their_mean() {
+        let mut tally = Tally::new(Duration::from_secs(1));
+        (0..3_000_000_u64).for_each(|k| tally.completed(0, 1_000_000 + k % 2 * 1_000_000));
+        let window = Window::merge(1, None, vec![tally]);
+        let mean = window.latency_ns.mean.unwrap();
+        assert!(mean.abs_diff(1_500_000) < 1_500, "{mean}");
+    }
+
+    #[test]
     fn a_window_without_length_has_no_division_by_zero() {
-        let window = Window::merge(1, vec![Tally::new(Duration::from_secs(1))]);
+        let window = Window::merge(1, None, vec![Tally::new(Duration::from_secs(1))]);
         assert_eq!(window.requests_per_s.to_bits(), 0.0_f64.to_bits());
         assert_eq!(window.driver, Driver { cpu_ns: 0, cpu_ns_per_request: None, busy_share: None });
     }

@@ -37,3 +37,16 @@ impl Reply {
         Self { status, media_type: "application/json", body, extra: None, closes: false }
     }
 }
+
+/// Appends a JSON string; most hold nothing that must be escaped and are copied as they are.
+pub(super) fn append_text(body: &mut Vec<u8>, text: &str) {
+    let is_special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\');
+    // Counted, not searched: a loop without an exit looks at sixteen bytes at once.
+    if text.as_bytes().iter().filter(|byte| is_special(byte)).count() == 0 {
+        body.push(b'"');
+        body.extend_from_slice(text.as_bytes());
+        body.push(b'"');
+    } else {
+        serde_json::to_writer(body, text).expect("a string serialises");
+    }
+}

@@ -147,7 +147,8 @@ impl Shared {
         Ok(Looked::Waits(match route {
             Route::Health => return Ok(Looked::Answered(Reply::json(StatusCode::OK, &Health { status: "ok" }))),
             Route::Echo => {
-                return Ok(Looked::Answered(Reply::json(StatusCode::OK, &validation::echo(given.body)?)));
+                let echo = validation::echo(given.body)?;
+                return Ok(Looked::Answered(Reply::of(StatusCode::OK, echo.json())));
             }
             Route::Me => Work::User(self.verifier.user(given.authorization)?),
             Route::User { id } => {

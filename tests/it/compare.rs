@@ -214,6 +214,7 @@ fn every_key_of_load_json_is_documented() {
         requests: vec![request],
         success_status: Some(201),
         check_every: 0,
+        keeps_alive: true,
     };
     let window = Engine::start(config, &Interrupt::default())
         .unwrap()

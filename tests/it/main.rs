@@ -10,6 +10,7 @@ mod compare;
 mod floor;
 mod fuzz;
 mod load;
+mod load_command;
 mod parity;
 mod peers;
 mod postgres;

@@ -12,6 +12,7 @@ use crate::load::ErrorKind;
 use crate::load::connection::State;
 use crate::load::errors::explain_connect;
 use crate::load::http1::{Fault, Framer};
+use crate::load::schedule::Schedule;
 use crate::load::tally::Tally;
 
 /// Handshakes of one thread at a time while opening: more would overrun a short backlog (128 is a common one), and the
@@ -23,6 +24,9 @@ const CONNECT_LIMIT_NS: u64 = 5_000_000_000;
 const CLOSE_LIMIT_NS: u64 = 100_000_000;
 /// With no connection up for this long, the window ends: several back-offs have been waited by then.
 const DEAD_LIMIT: Duration = Duration::from_secs(1);
+
+/// A socket that is closed within this time of its opening, without a reply, was not closed for being idle.
+const FRESH_NS: u64 = 1_000_000_000;
 
 /// Why fewer than all connections came up.
 #[derive(Debug)]
@@ -82,19 +86,20 @@ impl Pool {
         self.connections.iter().filter(|connection| !connection.is_up()).count()
     }
 
-    /// Begins the window on all connections.
-    pub(in crate::load) fn begin_sending(&mut self, start_ns: u64, end_ns: u64) {
+    /// Begins the window on all connections: a closed loop, or one that keeps to a schedule.
+    pub(in crate::load) fn begin_sending(&mut self, start_ns: u64, end_ns: u64, schedule: Option<Schedule>) {
         (self.phase, self.start_ns, self.end_ns) = (Phase::Sending, start_ns, end_ns);
+        self.begin_schedule(schedule);
         for connection in &mut self.connections {
             connection.served = false;
             connection.carried = true;
+            connection.fresh_until_ns = 0;
             connection.idle_since_ns = start_ns;
         }
         for slot in 0..self.connections.len() {
-            let now_ns = self.clock();
+            self.clock();
             if self.connections[slot].state == State::Idle && self.is_sending() {
-                self.end_idle(slot, now_ns);
-                self.send(slot, now_ns);
+                self.begin(slot);
             }
         }
     }
@@ -102,6 +107,7 @@ impl Pool {
     /// Ends the window, now or at its end, whichever was first.
     pub(in crate::load) fn end_sending(&mut self) {
         self.end_ns = self.end_ns.min(self.now_ns).max(self.start_ns);
+        self.end_schedule();
         self.phase = Phase::Draining;
         self.tally.end.window_ns = self.end_ns - self.start_ns;
         (self.tally.end.bytes_read, self.tally.end.bytes_written) = (self.tally.bytes_read, self.tally.bytes_written);
@@ -130,7 +136,7 @@ impl Pool {
                 self.tally.end.unfinished += 1;
                 let age_ns = now_ns - sent_at_ns;
                 self.tally.end.unfinished_oldest_ns = self.tally.end.unfinished_oldest_ns.max(Some(age_ns));
-                self.tally.in_flight_ns += self.end_ns.saturating_sub(sent_at_ns);
+                self.tally.failed_ns += self.end_ns.saturating_sub(sent_at_ns);
                 self.close(slot, State::Closed);
             }
         }
@@ -146,12 +152,17 @@ impl Pool {
         }
         self.to_open.clear();
         self.phase = Phase::Quiet;
-        std::mem::replace(&mut self.tally, Tally::new(self.shared.timeout))
+        self.schedule = None;
+        (self.told_ok, self.told_errors) = (0, 0);
+        let mut tally = std::mem::replace(&mut self.tally, Tally::new(self.shared.timeout));
+        tally.end.connect_times = Some(self.connect_times.clone());
+        tally
     }
 
     /// Looks at every connection for something that is due: cheaper than a timer for each request.
     pub(in crate::load) fn tick(&mut self) {
         let now_ns = self.clock();
+        self.tell();
         let timeout_ns = u64::try_from(self.shared.timeout.as_nanos()).unwrap_or(u64::MAX);
         for slot in 0..self.connections.len() {
             let connection = &self.connections[slot];
@@ -185,8 +196,17 @@ impl Pool {
         self.tally.end.ended_early = Some(format!("no connection was up for {DEAD_LIMIT:?}"));
     }
 
+    /// Brings the live counts up to date.
+    fn tell(&mut self) {
+        let (ok, errors) = (self.tally.requests_ok, self.tally.errors.iter().sum());
+        self.shared.live_ok.fetch_add(ok - self.told_ok, Ordering::Relaxed);
+        self.shared.live_errors.fetch_add(errors - self.told_errors, Ordering::Relaxed);
+        (self.told_ok, self.told_errors) = (ok, errors);
+    }
+
     /// Starts a handshake.
     pub(super) fn connect(&mut self, slot: usize) {
+        let now_ns = self.clock();
         let connection = &mut self.connections[slot];
         connection.generation = connection.generation.wrapping_add(1);
         connection.framer = Framer::default();
@@ -200,7 +220,7 @@ impl Pool {
         match opened {
             Ok(stream) => {
                 self.connections[slot].stream = Some(stream);
-                self.enter(slot, State::Connecting { since_ns: self.now_ns });
+                self.enter(slot, State::Connecting { since_ns: now_ns });
             }
             Err(error) => self.connect_failed(slot, &error),
         }
@@ -215,6 +235,11 @@ impl Pool {
         };
         match outcome {
             Ok(()) => {
+                let now_ns = self.clock();
+                if let State::Connecting { since_ns } = self.connections[slot].state {
+                    self.connect_times.saturating_record(now_ns - since_ns);
+                }
+                self.connections[slot].fresh_until_ns = now_ns + FRESH_NS;
                 self.enter(slot, State::Idle);
                 self.shared.connected.fetch_add(1, Ordering::Relaxed);
             }
@@ -265,7 +290,7 @@ impl Pool {
     }
 
     /// Closed after a whole reply: opened again at once while a window or its drain lasts, else before the next one.
-    fn closed_in_order(&mut self, slot: usize) {
+    pub(super) fn closed_in_order(&mut self, slot: usize) {
         self.close(slot, State::Closed);
         if matches!(self.phase, Phase::Sending | Phase::Draining) {
             self.connect(slot);
@@ -283,15 +308,23 @@ impl Pool {
             State::Closing { .. } if is_loss => return self.closed_in_order(slot),
             // How keep-alive ends. Inside a window no connection is idle but a new one, which has no reason to end.
             State::Idle if is_loss && self.phase != Phase::Sending => return self.close(slot, State::Closed),
+            // The same in an open loop, where connections wait for requests inside a window too.
+            State::Idle if is_loss && self.schedule.is_some() && now_ns >= connection.fresh_until_ns => {
+                self.tally.reconnects += 1;
+                return self.closed_in_order(slot);
+            }
             // The server closed a connection that had been idle since before the window, and its first request met
             // the close. Nothing is sent twice, the next request follows; the time counts as idle.
             State::InFlight if is_loss && connection.carried && !connection.framer.begun() => {
                 connection.idle_since_ns = connection.sent_at_ns;
                 self.tally.reconnects += 1;
+                if let Some(open) = &mut self.tally.open {
+                    open.unsent += 1;
+                }
                 return self.closed_in_order(slot);
             }
             State::InFlight => {
-                self.tally.in_flight_ns += now_ns.min(self.end_ns).saturating_sub(connection.sent_at_ns);
+                self.tally.failed_ns += now_ns.min(self.end_ns).saturating_sub(connection.sent_at_ns);
                 connection.idle_since_ns = now_ns;
             }
             _ => {}

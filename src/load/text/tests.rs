@@ -7,7 +7,7 @@ use crate::load::tally::{End, Tally};
 use crate::load::{Window, judge};
 
 fn summary(connections: usize, host_idle_share: Option<f64>, tally: Tally) -> String {
-    let window = Window::merge(connections, vec![tally]);
+    let window = Window::merge(connections, None, vec![tally]);
     let reasons = judge(&window, host_idle_share);
     render(&Report::new("http://127.0.0.1:3000/users/4242", "127.0.0.1:3000", 1, &window, &reasons))
 }
@@ -16,7 +16,6 @@ fn summary(connections: usize, host_idle_share: Option<f64>, tally: Tally) -> St
 fn sound() -> Tally {
     let mut tally = Tally::new(Duration::from_secs(10));
     (0..20_000).for_each(|k| tally.completed(k * 100_000, 9_000_000 + k * 100));
-    tally.in_flight_ns = 199_000_000_000;
     tally.idle_ns = 1_000_000_000;
     tally.bodies_checked = 20;
     tally.end = End {
@@ -55,7 +54,6 @@ fn a_window_with_everything_wrong() {
     (tally.end.connections_never_served, tally.end.connections_open) = (1, 99);
     (tally.end.unfinished, tally.end.unfinished_oldest_ns) = (1, Some(7_000_000_000));
     tally.end.cpu_ns = 1_990_000_000;
-    tally.in_flight_ns = 1;
     insta::assert_snapshot!(summary(100, Some(0.5), tally));
 }
 

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::amount::Amount;
 use super::config::{Config, StoreKind};
 use super::error::{ApiError, complain};
+use super::reply::append_text;
 use super::timestamp::Timestamp;
 use super::validation;
 
@@ -45,19 +46,6 @@ impl User<'_> {
         body.extend_from_slice(b",\"createdAt\":\"");
         body.extend_from_slice(&self.created_at.text());
         body.extend_from_slice(b"\"}");
-    }
-}
-
-/// Appends a JSON string; most hold nothing that must be escaped and are copied as they are.
-fn append_text(body: &mut Vec<u8>, text: &str) {
-    let is_special = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\');
-    // Counted, not searched: a loop without an exit looks at sixteen bytes at once.
-    if text.as_bytes().iter().filter(|byte| is_special(byte)).count() == 0 {
-        body.push(b'"');
-        body.extend_from_slice(text.as_bytes());
-        body.push(b'"');
-    } else {
-        serde_json::to_writer(body, text).expect("a string serialises");
     }
 }
 

@@ -39,6 +39,26 @@ fn more_connections_than_open_files_are_refused_before_the_first() {
 }
 
 #[test]
+fn local_ports_that_do_not_suffice_are_refused_before_the_first() {
+    // In a network of its own, whose range is ten ports.
+    const NEW_NETWORK: [&str; 2] = ["--map-root-user", "--net"];
+    if !Command::new("unshare").args(NEW_NETWORK).arg("true").status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this user may not make a network namespace");
+        return;
+    }
+    let output = Command::new("unshare")
+        .args(NEW_NETWORK)
+        .args(["sh", "-c"])
+        .arg("echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$0\" load http://127.0.0.1:1 -c 11")
+        .arg(crate::support::headroom())
+        .output()
+        .expect("unshare runs");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("11 connections") && said.contains("ip_local_port_range has 10"), "{said}");
+}
+
+#[test]
 fn a_configuration_that_cannot_work_is_refused() {
     let server = Server::start(|_, _| {});
     let refused = |config: Config| Engine::start(config, &Interrupt::default()).unwrap_err().to_string();

@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(super) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// What a server has seen so far.
 #[derive(Default)]
-pub(super) struct Seen {
-    pub(super) connections: AtomicU64,
-    pub(super) requests: AtomicU64,
-    pub(super) closed: AtomicU64,
+pub(crate) struct Seen {
+    pub(crate) connections: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) closed: AtomicU64,
     /// Set to have the server refuse further connections.
-    pub(super) stop: AtomicBool,
+    pub(crate) stop: AtomicBool,
 }
 
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
-    pub(super) seen: Arc<Seen>,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Seen>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 impl Server {
     /// `handler` has each connection to itself, on its own thread, and closes it by returning.
-    pub(super) fn start(handler: impl Fn(TcpStream, &Seen) + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(handler: impl Fn(TcpStream, &Seen) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Seen::default());
@@ -40,7 +40,7 @@ impl Server {
                 }
                 let (stream, seen, handler) = (stream.unwrap(), Arc::clone(&noted), Arc::clone(&handler));
                 stream.set_nodelay(true).unwrap();
-                stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
+                stream.set_read_timeout(Some(crate::load::PATIENCE)).unwrap();
                 seen.connections.fetch_add(1, Ordering::SeqCst);
                 threads.push(std::thread::spawn(move || {
                     handler(stream, &seen);
@@ -55,30 +55,30 @@ impl Server {
         Self { address, seen, acceptor: Some(acceptor) }
     }
 
-    pub(super) fn requests(&self) -> u64 {
+    pub(crate) fn requests(&self) -> u64 {
         self.seen.requests.load(Ordering::SeqCst)
     }
 
-    pub(super) fn connections(&self) -> u64 {
+    pub(crate) fn connections(&self) -> u64 {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
-    pub(super) fn closed(&self) -> u64 {
+    pub(crate) fn closed(&self) -> u64 {
         self.seen.closed.load(Ordering::SeqCst)
     }
 }
 
 impl Seen {
     /// Waits until the server ends: for connections that are to be held open.
-    pub(super) fn wait_for_stop(&self) {
-        let deadline = Instant::now() + super::PATIENCE;
+    pub(crate) fn wait_for_stop(&self) {
+        let deadline = Instant::now() + crate::load::PATIENCE;
         while !self.stop.load(Ordering::SeqCst) && Instant::now() < deadline {
             std::thread::park_timeout(Duration::from_millis(5));
         }
     }
 
     /// Closes the listener: a last connection wakes the acceptor.
-    pub(super) fn stop_listening(&self, address: SocketAddr) {
+    pub(crate) fn stop_listening(&self, address: SocketAddr) {
         if !self.stop.swap(true, Ordering::SeqCst) {
             let _ = TcpStream::connect(address);
         }
@@ -96,7 +96,7 @@ impl Drop for Server {
 }
 
 /// What to answer, in which pieces, and whether the connection ends with it.
-pub(super) struct Reply {
+pub(crate) struct Reply {
     bytes: Vec<u8>,
     piece: usize,
     is_last: bool,
@@ -109,23 +109,23 @@ impl From<&str> for Reply {
 }
 
 impl Reply {
-    pub(super) fn pieces(text: &str, piece: usize) -> Self {
+    pub(crate) fn pieces(text: &str, piece: usize) -> Self {
         Self { bytes: text.as_bytes().to_vec(), piece, is_last: false }
     }
 
-    pub(super) fn last(text: &str) -> Self {
+    pub(crate) fn last(text: &str) -> Self {
         Self { is_last: true, ..Self::from(text) }
     }
 
     /// The body of a request back.
-    pub(super) fn echo(request: &str) -> Self {
+    pub(crate) fn echo(request: &str) -> Self {
         let (_, body) = request.split_once("\r\n\r\n").unwrap();
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_str().into()
     }
 }
 
 /// Answers every request of a connection (with its number there and its bytes) until the driver or `reply` ends it.
-pub(super) fn exchange(stream: &mut TcpStream, seen: &Seen, mut reply: impl FnMut(u64, &str) -> Option<Reply>) {
+pub(crate) fn exchange(stream: &mut TcpStream, seen: &Seen, mut reply: impl FnMut(u64, &str) -> Option<Reply>) {
     let mut number = 0;
     while let Some(request) = read_request(stream) {
         seen.requests.fetch_add(1, Ordering::SeqCst);
@@ -138,7 +138,7 @@ pub(super) fn exchange(stream: &mut TcpStream, seen: &Seen, mut reply: impl FnMu
 }
 
 /// One request with its body; `None` at the end of the connection.
-pub(super) fn read_request(stream: &mut TcpStream) -> Option<String> {
+pub(crate) fn read_request(stream: &mut TcpStream) -> Option<String> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&bytes);

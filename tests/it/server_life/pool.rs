@@ -121,7 +121,7 @@ fn refused_orders_take_no_connection() {
 fn after_aborted_reads_and_disconnects_every_client_gets_its_own_row() {
     const CLIENTS: i32 = 100;
     let database = TestDatabase::new();
-    for (store, reads) in [("pipelined", 200), ("sqlx", 50), ("sqlx-held", 50)] {
+    for (store, reads) in [("pipelined", 500), ("sqlx", 50), ("sqlx-held", 50)] {
         // Postgres also does what was aborted: on a busy host the others wait for that.
         let served = Served::start(database.url(), &["--workers", "2", "--store", store, "--wait-time", "1m"]);
         thread::scope(|scope| {

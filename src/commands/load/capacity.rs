@@ -1,0 +1,95 @@
+//! `headroom load --capacity 'p99<10ms'`
+
+use std::fmt::Write as _;
+
+use headroom::interrupt::Interrupt;
+use headroom::load::capacity::{Capacity, Probe, search};
+use headroom::load::{Condition, Engine};
+use serde::Serialize;
+
+use crate::cli;
+use crate::commands::{Outcome, print};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    format: u32,
+    url: &'a str,
+    address: &'a str,
+    threads: usize,
+    connections: usize,
+    window_s: f64,
+    #[serde(flatten)]
+    capacity: &'a Capacity,
+}
+
+pub(super) fn run(
+    args: &cli::Load,
+    address: &str,
+    objective: &Condition,
+    engine: &mut Engine,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
+    if !args.json {
+        print(&format!(
+            "Searching the highest rate that keeps {objective} @ {}, windows of {:?}\n{}\n",
+            args.url,
+            args.duration,
+            row(["rate", "replies/s", "p50", "p99", "p99.9", "kept"])
+        ))?;
+    }
+    // A reader that has left stops nothing: the last line says what was found.
+    let mut told = |probe: &Probe| {
+        if !args.json {
+            let _ = print(&line(probe));
+        }
+    };
+    let mut judge = |engine: &mut Engine, load| {
+        let (window, reasons) = super::measure(engine, load, interrupt, &mut |_| {})?;
+        Ok((window, reasons.iter().map(ToString::to_string).collect()))
+    };
+    let capacity = search(engine, objective, args.duration, interrupt, &mut judge, &mut told)?;
+    if args.json {
+        let report = Report {
+            format: 1,
+            url: &args.url,
+            address,
+            threads: args.threads,
+            connections: args.connections,
+            window_s: args.duration.as_secs_f64(),
+            capacity: &capacity,
+        };
+        print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
+    } else {
+        print(&summary(&capacity))?;
+    }
+    Ok(Outcome::good_if(capacity.capacity_per_s.is_some()))
+}
+
+fn summary(capacity: &Capacity) -> String {
+    let mut text = format!("A closed loop over the same connections: {:.0} requests/s\n", capacity.ceiling_per_s);
+    let found = match capacity.capacity_per_s {
+        Some(rate) => writeln!(text, "Capacity: {rate:.0} requests/s keep {}", capacity.objective),
+        None => writeln!(text, "Capacity: no rate kept {}", capacity.objective),
+    };
+    found.expect("a string takes everything");
+    text
+}
+
+fn line(probe: &Probe) -> String {
+    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{:.3} ms", ns as f64 / 1e6));
+    let latency = probe.latency_ns;
+    let columns = [
+        format!("{:.0}", probe.rate),
+        format!("{:.0}", probe.requests_per_s),
+        time(latency.p50),
+        time(latency.p99),
+        time(latency.p99_9),
+        probe.why.as_ref().map_or("yes".to_owned(), |why| format!("no: {why}")),
+    ];
+    format!("{}\n", row(columns.each_ref().map(String::as_str)))
+}
+
+fn row([rate, replies, p50, p99, p99_9, kept]: [&str; 6]) -> String {
+    format!("{rate:>10} {replies:>10} {p50:>12} {p99:>12} {p99_9:>12}  {kept}")
+}

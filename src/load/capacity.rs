@@ -1,0 +1,127 @@
+//! The highest rate that keeps an objective: a search over open-loop windows.
+//!
+//! Halving between a rate that kept it and one that did not. Noise of the host only ever makes latency worse, so a rate
+//! counts as kept when one of two windows keeps it, and as lost when both lose.
+
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use serde::Serialize;
+
+use super::{Condition, Engine, LatencySummary, Load, Window};
+use crate::interrupt::Interrupt;
+
+/// How long the closed loop runs that says where to search, after as long a warm-up.
+const CEILING_WINDOW: Duration = Duration::from_secs(2);
+/// The search ends when the rates kept and lost differ by less than this part.
+const RESOLUTION: f64 = 0.02;
+/// Windows at one rate before it counts as lost.
+const ATTEMPTS: usize = 2;
+/// What is taken off a rate that did not keep the objective again when the search was over.
+const STEP_BACK: f64 = 0.97;
+/// How often.
+const STEPS_BACK: usize = 5;
+/// Below this part of the ceiling there is nothing to find.
+const LOWEST_PART: f64 = 0.01;
+
+/// What one window of the search saw.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probe {
+    /// Requests per second asked for.
+    pub rate: f64,
+    /// Good replies per second.
+    pub requests_per_s: f64,
+    /// Of good replies, counted from when each was due.
+    pub latency_ns: LatencySummary,
+    /// The window is valid and kept the objective.
+    pub kept: bool,
+    /// Why not.
+    pub why: Option<String>,
+}
+
+/// The outcome of a search.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Capacity {
+    /// As typed.
+    pub objective: String,
+    /// Requests per second of a closed loop over the same connections: no open loop goes beyond it.
+    pub ceiling_per_s: f64,
+    /// The highest rate that kept the objective, twice; `None` where none did.
+    pub capacity_per_s: Option<f64>,
+    /// Every window, in the order they ran: the curve of latency against rate.
+    pub probes: Vec<Probe>,
+}
+
+/// Runs one window and says what speaks against it.
+pub type Run<'r> = dyn FnMut(&mut Engine, Load) -> anyhow::Result<(Window, Vec<String>)> + 'r;
+
+/// Searches with windows of `window`; `judge` runs each, `told` hears of it.
+///
+/// # Errors
+/// Where the closed loop has no good reply, and those of the engine.
+pub fn search(
+    engine: &mut Engine,
+    objective: &Condition,
+    window: Duration,
+    interrupt: &Interrupt,
+    judge: &mut Run<'_>,
+    told: &mut dyn FnMut(&Probe),
+) -> anyhow::Result<Capacity> {
+    ensure!(objective.is_objective(), "{objective} is no objective: write one such as 'p99<10ms'");
+    engine.run(CEILING_WINDOW, interrupt)?;
+    let ceiling_per_s = engine.run(CEILING_WINDOW, interrupt)?.requests_per_s;
+    if ceiling_per_s <= 0.0 {
+        bail!("the server gave no good reply: look at it with a plain `headroom load` first");
+    }
+    let mut probes: Vec<Probe> = Vec::new();
+    let mut keeps = |rate: f64, engine: &mut Engine| -> anyhow::Result<bool> {
+        for _ in 0..ATTEMPTS {
+            let probe = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
+            told(&probe);
+            let kept = probe.kept;
+            probes.push(probe);
+            if kept {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let (mut kept, mut lost) = (0.0, ceiling_per_s);
+    while lost - kept > lost * RESOLUTION && lost > ceiling_per_s * LOWEST_PART {
+        let middle = f64::midpoint(kept, lost).round().max(1.0);
+        if middle >= lost {
+            break;
+        }
+        if keeps(middle, engine)? { kept = middle } else { lost = middle }
+    }
+    // Once more: the search keeps the luckiest of its windows.
+    let mut confirmed = None;
+    for _ in 0..STEPS_BACK {
+        if kept <= 0.0 {
+            break;
+        }
+        if keeps(kept, engine)? {
+            confirmed = Some(kept);
+            break;
+        }
+        kept = (kept * STEP_BACK).round();
+    }
+    Ok(Capacity { objective: objective.to_string(), ceiling_per_s, capacity_per_s: confirmed, probes })
+}
+
+fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<Probe> {
+    let (window, reasons) = judge(engine, load)?;
+    let holds = objective.holds(&window);
+    let why = match holds {
+        _ if !reasons.is_empty() => Some(reasons.join("; ")),
+        Some(true) => None,
+        _ => Some(objective.found(&window)),
+    };
+    Ok(Probe {
+        rate: load.rate.unwrap_or_default(),
+        requests_per_s: window.requests_per_s,
+        latency_ns: window.latency_ns,
+        kept: why.is_none(),
+        why,
+    })
+}
