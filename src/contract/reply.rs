@@ -21,6 +21,13 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// How every good body begins, as far as it can be known: a row's id, a page's number.
+    pub fn start(&self) -> Option<&[u8]> {
+        let Self::Exact(body) = self else { return None };
+        let comma = body.iter().position(|&byte| byte == b',')?;
+        Some(&body[..=comma])
+    }
+
     /// Compares a reply's body.
     ///
     /// # Errors

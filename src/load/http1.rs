@@ -19,6 +19,9 @@ const INTERIM_LIMIT: u8 = 8;
 /// Longest body that is kept for a comparison; the contract's longest reply has about 2.5 KiB.
 const CAPTURE_LIMIT_BYTES: usize = 1024 * 1024;
 
+/// First bytes of a body that can be wanted without the rest: the id of a row stands there.
+pub(super) const START_BYTES: usize = 24;
+
 /// What is wrong with the bytes of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
@@ -124,8 +127,22 @@ pub(super) struct Framer {
     begun: bool,
     is_head: bool,
     reply: Reply,
+    wants: Wants,
+    /// The body is kept.
     capture: bool,
     body: Vec<u8>,
+    /// Its first bytes, where only these are wanted.
+    start: [u8; START_BYTES],
+    start_length: usize,
+}
+
+/// What is wanted of a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wants {
+    /// All of it, for [`Framer::body`].
+    pub(super) whole: bool,
+    /// Its first bytes, for [`Framer::start`].
+    pub(super) start: bool,
 }
 
 impl Default for Framer {
@@ -138,28 +155,38 @@ impl Default for Framer {
             begun: false,
             is_head: false,
             reply: Reply { status: 0, framing: Framing::NoBody, close: false },
+            wants: Wants::default(),
             capture: false,
             body: Vec::new(),
+            start: [0; START_BYTES],
+            start_length: 0,
         }
     }
 }
 
 impl Framer {
-    /// A request is wholly on the wire: its reply may come. `capture` keeps the body for [`Framer::body`].
-    pub(super) fn expect(&mut self, is_head: bool, capture: bool) {
+    /// A request is wholly on the wire: its reply may come.
+    pub(super) fn expect(&mut self, is_head: bool, wants: Wants) {
         self.state = State::Head;
         self.is_head = is_head;
-        self.capture = capture;
+        self.wants = wants;
+        self.capture = wants.whole;
         self.begun = false;
         self.interim = 0;
-        if capture {
+        self.start_length = 0;
+        if wants.whole {
             self.body.clear();
         }
     }
 
-    /// Whether the body of the expected reply is kept.
-    pub(super) fn captures(&self) -> bool {
-        self.capture
+    /// What was wanted of the last body.
+    pub(super) fn wants(&self) -> Wants {
+        self.wants
+    }
+
+    /// First bytes of the last body, at least [`START_BYTES`] where it has as many.
+    pub(super) fn start(&self) -> &[u8] {
+        if self.capture { &self.body } else { &self.start[..self.start_length] }
     }
 
     /// Whether any byte of the expected reply has come.
@@ -167,7 +194,7 @@ impl Framer {
         self.begun
     }
 
-    /// Body of the last reply, where it was captured: at most one byte beyond the limit is kept, so that a body
+    /// Body of the last reply, where all of it was wanted: at most one byte beyond the limit is kept, so that a body
     /// that is too long differs from every expected one.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
@@ -270,6 +297,11 @@ impl Framer {
         } else {
             (Framing::EndOfStream, State::EndOfStream)
         };
+        if self.wants.start && !self.capture && framing != Framing::Length {
+            // Where a body comes in parts nobody knows beforehand, all of it is kept.
+            self.capture = true;
+            self.body.clear();
+        }
         let whole = matches!(state, State::Idle | State::Length { left: 0 });
         self.state = state;
         self.reply = Reply { status: head.status, framing, close: head.close || framing == Framing::EndOfStream };
@@ -280,6 +312,10 @@ impl Framer {
     fn keep(&mut self, bytes: &[u8]) {
         if self.capture {
             keep(&mut self.body, bytes);
+        } else if self.wants.start && self.start_length < START_BYTES {
+            let taken = bytes.len().min(START_BYTES - self.start_length);
+            self.start[self.start_length..self.start_length + taken].copy_from_slice(&bytes[..taken]);
+            self.start_length += taken;
         }
     }
 }
@@ -311,5 +347,7 @@ fn gather(carry: &mut Vec<u8>, scan: &mut LineScan, rest: &mut &[u8]) -> Result<
     }
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use mio::{Registry, Token};
 
 use super::ErrorKind;
 use super::connection::{Connection, State};
-use super::http1::{Framing, HeadCache, Reply};
+use super::http1::{Framing, HeadCache, Reply, START_BYTES, Wants};
 use super::pacer::Pacer;
 use super::schedule::Schedule;
 use super::script::Script;
@@ -326,10 +326,25 @@ impl Pool {
             return false;
         }
         let connection = &self.connections[slot];
-        if !connection.framer.captures() {
+        let wants = connection.framer.wants();
+        if wants == Wants::default() {
             return true;
         }
         let Some(expected) = self.shared.script.expected(connection.request) else { return true };
+        if wants.start
+            && let Some(wanted) = expected.start()
+        {
+            let length = wanted.len().min(START_BYTES);
+            let found = connection.framer.start();
+            if found.get(..length) != Some(&wanted[..length]) {
+                let detail = format!("a body that begins {}, not {}", clip(found), clip(wanted));
+                self.count_error(slot, ErrorKind::Body, &detail, seen);
+                return false;
+            }
+        }
+        if !wants.whole {
+            return true;
+        }
         self.tally.bodies_checked += 1;
         match expected.check(connection.framer.body()) {
             Ok(()) => true,
@@ -369,8 +384,9 @@ impl Pool {
                     }
                     connection.pending = 0..0;
                     let request = self.shared.script.slot(connection.request);
-                    let is_sampled = request.has_expected && sample(&mut self.until_check, self.shared.check_every);
-                    return connection.framer.expect(request.is_head, is_sampled);
+                    let whole = request.has_expected && sample(&mut self.until_check, self.shared.check_every);
+                    let wants = Wants { whole, start: request.known_start > 0 };
+                    return connection.framer.expect(request.is_head, wants);
                 }
                 Err(error) if error.kind() == IoErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == IoErrorKind::Interrupted => {}

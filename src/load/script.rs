@@ -3,7 +3,7 @@
 use anyhow::{bail, ensure};
 
 use super::Request;
-use super::http1::{is_token_byte, is_value_byte};
+use super::http1::{START_BYTES, is_token_byte, is_value_byte};
 use crate::contract::Expected;
 
 /// All requests of a run, in order.
@@ -23,6 +23,8 @@ pub(super) struct Slot {
     pub(super) is_head: bool,
     /// The reply's body is known.
     pub(super) has_expected: bool,
+    /// Length of what every reply's body must begin with; 0 where nothing is known of it.
+    pub(super) known_start: u8,
 }
 
 impl Script {
@@ -38,7 +40,9 @@ impl Script {
                 bail!("the requests are longer than 4 GiB together: send fewer or shorter ones");
             };
             let (is_head, has_expected) = (request.method == "HEAD", request.expected.is_some());
-            script.slots.push(Slot { start, end, is_head, has_expected });
+            let known_start = request.expected.as_ref().and_then(Expected::start).map_or(0, <[u8]>::len);
+            let known_start = u8::try_from(known_start.min(START_BYTES)).expect("a few bytes");
+            script.slots.push(Slot { start, end, is_head, has_expected, known_start });
             script.expected.push(request.expected);
         }
         Ok(script)

@@ -245,6 +245,25 @@ fn sampled_bodies_are_compared() {
 }
 
 #[test]
+fn the_id_of_every_row_is_compared() {
+    // One row in ten is the neighbour's; no body is sampled.
+    let server = Server::start(|mut stream, seen| {
+        exchange(&mut stream, seen, |k, _| {
+            let id = if k % 10 == 9 { 8 } else { 7 };
+            let body = format!(r#"{{"id":{id},"name":"User 7"}}"#);
+            Some(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_str().into())
+        });
+    });
+    let expected = Expected::Exact(br#"{"id":7,"name":"User 7"}"#.to_vec());
+    let requests = vec![Request { expected: Some(expected), ..get("/") }];
+    let window = run(Config { requests, ..config(&server) });
+    let (bad, good) = (window.errors[&ErrorKind::Body], window.requests_ok + window.drained);
+    assert_eq!((bad + good, window.bodies_checked), (server.requests(), 0));
+    assert!(good > bad * 5 && bad > 0, "{good} and {bad}");
+    assert_eq!(window.first_failure.unwrap().detail, r#"a body that begins {"id":8,"name":"User 7"}, not {"id":7,"#);
+}
+
+#[test]
 fn requests_of_the_contract_are_sent_with_one_host() {
     let server = Server::start(|mut stream, seen| {
         exchange(&mut stream, seen, |_, head| {

@@ -4,10 +4,12 @@ use super::*;
 
 type Outcome = Result<Option<(Reply, Vec<u8>)>, Fault>;
 
+const WHOLE: Wants = Wants { whole: true, start: false };
+
 /// Feeds the pieces to a connection that expects a reply; the outcome is that of the first piece that decides.
 fn feed(pieces: &[&[u8]], is_head: bool, heads: &mut HeadCache) -> Outcome {
     let mut framer = Framer::default();
-    framer.expect(is_head, true);
+    framer.expect(is_head, WHOLE);
     for (k, piece) in pieces.iter().enumerate() {
         if let Some(reply) = framer.feed(piece, heads)? {
             let surplus: usize = pieces[k + 1..].iter().map(|piece| piece.len()).sum();
@@ -116,7 +118,7 @@ fn the_end_of_the_stream_elsewhere_is_a_fault() {
     assert_eq!(fault_of("HTTP/1.1 200 OK\r\ncontent-len"), Fault::ClosedInHead);
     let mut framer = Framer::default();
     assert_eq!(framer.end(), Ok(None));
-    framer.expect(false, false);
+    framer.expect(false, Wants::default());
     assert_eq!(framer.end(), Err(Fault::ClosedBeforeReply));
 }
 
@@ -192,7 +194,7 @@ fn many_replies_on_one_connection_differ_in_date_and_length_only() {
     for k in 0..200_usize {
         let body = "z".repeat(k);
         let text = format!("HTTP/1.1 200 OK\r\nDate: at {:05}\r\nContent-Length: {k}\r\nx: y\r\n\r\n{body}", k * 7);
-        framer.expect(false, true);
+        framer.expect(false, WHOLE);
         assert_eq!(framer.feed(text.as_bytes(), &mut heads), Ok(Some(OK)));
         assert_eq!(framer.body(), body.as_bytes());
     }
@@ -219,4 +221,28 @@ fn a_captured_body_is_bounded_and_still_differs() {
     let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{}", "b".repeat(length));
     let (_, body) = feed(&[text.as_bytes()], false, &mut HeadCache::default()).unwrap().unwrap();
     assert_eq!(body.len(), CAPTURE_LIMIT_BYTES + 1);
+}
+
+#[test]
+fn the_start_of_every_body_can_be_wanted_alone() {
+    let body = "0123456789".repeat(5);
+    let length = format!("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{body}");
+    let chunks = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7\r\n{}\r\n2b\r\n{}\r\n0\r\n\r\n",
+        &body[..7],
+        &body[7..]
+    );
+    let closed = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
+    for reply in [length, chunks, closed] {
+        for piece in [1, 3, 17, 1_000] {
+            let (mut framer, mut heads) = (Framer::default(), HeadCache::default());
+            framer.expect(false, Wants { whole: false, start: true });
+            for bytes in reply.as_bytes().chunks(piece) {
+                framer.feed(bytes, &mut heads).unwrap();
+            }
+            framer.end().unwrap();
+            assert_eq!(framer.start()[..START_BYTES], body.as_bytes()[..START_BYTES], "{piece}");
+            assert!(!framer.wants().whole);
+        }
+    }
 }
