@@ -176,6 +176,9 @@ pub(crate) struct Load {
     /// A new connection for every request
     #[arg(long)]
     pub(crate) no_keepalive: bool,
+    /// Look for replies without sleeping: takes wake-ups out of the latencies, and a whole CPU for each thread
+    #[arg(long)]
+    pub(crate) spin: bool,
     /// Keep the driver to these CPUs, such as 1 or 0,2-3
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     pub(crate) cpus: Option<Cpus>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use headroom::contract::{self, Expected, Route, Variety};
 use headroom::floor::{hash, http, postgres};
-use headroom::host::{own_cpu, tree_usage};
+use headroom::host::{own_cpu, raise_file_limit, tree_usage};
 use headroom::interrupt::Interrupt;
 use headroom::postgres::{Cluster, Database};
 use headroom::progress::Progress;
@@ -72,6 +72,7 @@ pub(crate) fn run(floor: cli::Floor, progress: &dyn Progress, interrupt: &Interr
 /// Serves until a signal comes, as a server does: that is its good end.
 fn respond(listen: SocketAddr, route: Route, interrupt: &Interrupt) -> anyhow::Result<()> {
     ensure!(listen.ip().is_loopback(), "{listen} is not a loopback address: a floor is for this host only");
+    raise_file_limit();
     let request = contract::requests(route, Variety::Fixed, &jwt_secret()).remove(0);
     let body = match request.expected {
         Expected::Exact(body) => body,

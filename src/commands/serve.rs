@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
+use headroom::host::raise_file_limit;
 use headroom::server;
 use headroom::server::config::{BENCH_SECRET, Config, HttpKind, Limits, ReadPolicy, StoreKind};
 
@@ -15,6 +16,7 @@ use crate::cli;
 const READ_SPREAD_PER_CPU: usize = 2;
 
 pub(crate) fn run(args: cli::Serve) -> anyhow::Result<Outcome> {
+    raise_file_limit();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let database_url = args.database_url.context(
         "no database: set DATABASE_URL or --database-url (`headroom postgres start` makes one, `headroom postgres url` prints its URL)",

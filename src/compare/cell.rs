@@ -81,6 +81,7 @@ fn config(settings: &Settings, cell: &Cell, life: &ServerLife) -> load::Config {
         success_status: Some(cell.route.success_status()),
         check_every: settings.check_every,
         keeps_alive: true,
+        spins: false,
     }
 }
 

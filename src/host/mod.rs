@@ -7,11 +7,13 @@ mod affinity;
 mod cgroup;
 mod cpu;
 mod facts;
+mod files;
 mod process;
 mod tree;
 
 pub use affinity::{allowed_cpus, keep_to, parse_cpus};
 pub use cpu::{CpuShares, HostCpu, own_cpu};
 pub use facts::Facts;
+pub use files::raise_file_limit;
 pub use process::ProcessId;
 pub use tree::{TreeUsage, reset_peak, tree, tree_usage};

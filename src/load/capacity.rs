@@ -1,7 +1,7 @@
 //! The highest rate that keeps an objective: a search over open-loop windows.
 //!
 //! Halving between a rate that kept it and one that did not. Noise of the host only ever makes latency worse, so a rate
-//! counts as kept when one of two windows keeps it, and as lost when both lose.
+//! counts as kept when one of three windows keeps it, and as lost when all lose.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const CEILING_WINDOW: Duration = Duration::from_secs(2);
 /// The search ends when the rates kept and lost differ by less than this part.
 const RESOLUTION: f64 = 0.02;
 /// Windows at one rate before it counts as lost.
-const ATTEMPTS: usize = 2;
+const ATTEMPTS: usize = 3;
 /// What is taken off a rate that did not keep the objective again when the search was over.
 const STEP_BACK: f64 = 0.97;
 /// How often.
@@ -46,7 +46,7 @@ pub struct Capacity {
     pub objective: String,
     /// Requests per second of a closed loop over the same connections: no open loop goes beyond it.
     pub ceiling_per_s: f64,
-    /// The highest rate that kept the objective, twice; `None` where none did.
+    /// The highest rate that kept the objective, found and confirmed; `None` where none did.
     pub capacity_per_s: Option<f64>,
     /// Every window, in the order they ran: the curve of latency against rate.
     pub probes: Vec<Probe>,

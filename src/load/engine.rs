@@ -87,6 +87,7 @@ impl Engine {
             success_status: config.success_status,
             check_every: config.check_every,
             keeps_alive: config.keeps_alive,
+            spins: config.spins,
             live_ok: AtomicU64::new(0),
             live_errors: AtomicU64::new(0),
             epoch: Instant::now(),

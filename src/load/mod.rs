@@ -63,6 +63,8 @@ pub struct Config {
     pub check_every: u32,
     /// `false`: a new connection for every request. The requests should say `connection: close`.
     pub keeps_alive: bool,
+    /// Threads look for replies without sleeping: no wake-up is in the latencies, and each takes a whole CPU.
+    pub spins: bool,
 }
 
 /// One request, rendered by the engine once with the `host` header.

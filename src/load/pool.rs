@@ -48,6 +48,8 @@ pub(super) struct Shared {
     pub(super) check_every: u32,
     /// Whether a connection carries more than one request.
     pub(super) keeps_alive: bool,
+    /// Whether threads look for events without sleeping.
+    pub(super) spins: bool,
     /// Zero of all times in nanoseconds.
     pub(super) epoch: Instant,
     /// Connections that are up, over all threads.
@@ -165,7 +167,8 @@ impl Pool {
 
     /// Whether the next turn may wait for events.
     pub(super) fn may_wait(&self) -> bool {
-        self.unread.is_empty() && !self.is_due_soon
+        let spins = self.shared.spins && matches!(self.phase, Phase::Sending | Phase::Draining);
+        self.unread.is_empty() && !self.is_due_soon && !spins
     }
 
     /// Handles the events of one turn, and what an earlier turn left.

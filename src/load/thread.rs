@@ -149,7 +149,8 @@ impl Thread {
             }
         }
         let cpu_ns = thread_cpu_ns() - cpu_start_ns;
-        let wall_ns = self.pool.now_ns() - start_ns;
+        // A thread that never sleeps is always busy, which says nothing.
+        let wall_ns = if self.shared.spins { 0 } else { self.pool.now_ns() - start_ns };
         self.pool.end_sending();
         self.drain(events, &mut tick_ns)?;
         let mut tally = self.pool.finish();

@@ -125,7 +125,7 @@ pub struct Driver {
     pub cpu_ns: u64,
     /// Per good reply; `None` without one.
     pub cpu_ns_per_request: Option<u64>,
-    /// CPU time ÷ wall time of the busiest thread.
+    /// CPU time ÷ wall time of the busiest thread; `None` where threads never sleep.
     pub busy_share: Option<f64>,
 }
 

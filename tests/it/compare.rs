@@ -215,6 +215,7 @@ fn every_key_of_load_json_is_documented() {
         success_status: Some(201),
         check_every: 0,
         keeps_alive: true,
+        spins: false,
     };
     let window = Engine::start(config, &Interrupt::default())
         .unwrap()

@@ -45,6 +45,7 @@ fn config(server: &Server) -> Config {
         success_status: None,
         check_every: 0,
         keeps_alive: true,
+        spins: false,
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> an
         success_status,
         check_every: CHECK_EVERY,
         keeps_alive: !args.no_keepalive,
+        spins: args.spin,
     };
     let mut engine = Engine::start(config, interrupt)?;
     let mut line = LiveLine::new(is_quiet || args.json, args.duration);

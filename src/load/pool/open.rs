@@ -89,6 +89,7 @@ impl Pool {
     fn wait_until(&mut self, due_ns: u64, now_ns: u64) {
         let wait_ns = due_ns - now_ns;
         // A timer that cannot be set is replaced by turning without a wait.
-        self.is_due_soon = wait_ns < SOON_NS || self.pacer.wake_after(Duration::from_nanos(wait_ns)).is_err();
+        self.is_due_soon =
+            self.shared.spins || wait_ns < SOON_NS || self.pacer.wake_after(Duration::from_nanos(wait_ns)).is_err();
     }
 }

@@ -130,6 +130,15 @@ fn connections_that_are_closed_while_idle_are_opened_again() {
 }
 
 #[test]
+fn a_thread_that_spins_counts_the_same() {
+    let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
+    let window = run_at(RATE, Config { spins: true, threads: 1, ..config(&server) });
+    assert_eq!((window.requests_ok + window.drained, reasons(&window)), (100, vec![]));
+    // It is always busy, and that is not held against it.
+    assert_eq!(window.driver.busy_share, None);
+}
+
+#[test]
 fn rates_that_mean_nothing_are_refused() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
     let mut engine = Engine::start(config(&server), &Interrupt::default()).unwrap();

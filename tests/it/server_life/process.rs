@@ -156,6 +156,15 @@ fn process_1_hears_sigterm() {
 }
 
 #[test]
+fn a_low_soft_limit_of_files_is_raised() {
+    let database = TestDatabase::new();
+    let command = command(database.url(), &["--workers", "1", "--connections", "2"]);
+    let served = Served::spawn(&mut through("sh", &["-c", "ulimit -Sn 64; exec \"$0\" \"$@\""], &command));
+    let mut crowd: Vec<Wire> = (0..200).map(|_| served.wire()).collect();
+    assert!(crowd.iter_mut().all(|wire| wire.get("/health").status == 200));
+}
+
+#[test]
 fn without_file_handles_it_neither_spins_nor_floods_its_log() {
     const WATCHED: Duration = Duration::from_secs(1);
     let database = TestDatabase::new();
