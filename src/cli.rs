@@ -133,7 +133,7 @@ const DEFAULTS: headroom::server::config::Limits = headroom::server::config::Lim
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 #[command(after_long_help = LOAD_EXAMPLES, after_help = LOAD_EXAMPLES)]
 pub(crate) struct Load {
-    /// `http://host:port/path`; the path is sent verbatim
+    /// `http://host:port/path`; the path is sent verbatim but for places such as {id:1..50000}
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Connections held open, each with one request in flight
@@ -160,17 +160,18 @@ pub(crate) struct Load {
     /// Body of the request, from a file
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     pub(crate) body_file: Option<PathBuf>,
-    /// Several requests, one a line: `[WEIGHT] METHOD TARGET [BODY]`
+    /// Several requests, one a line: `[WEIGHT] METHOD TARGET [BODY]`; -H goes with all of them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "body", "body_file", "route"])]
     pub(crate) targets: Option<PathBuf>,
     /// Open loop: so many requests a second at equal distances, whatever the server does; latency counts from when each
     /// was due
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Search the highest rate that keeps an objective such as 'p99<10ms'; -d is the length of each window
-    #[arg(long, value_name = "OBJECTIVE", conflicts_with_all = ["rate", "fail_if", "hdr_log"])]
+    #[arg(long, value_name = "OBJECTIVE", value_parser = Condition::objective, conflicts_with_all = ["rate", "fail_if", "hdr_log"])]
     pub(crate) capacity: Option<Condition>,
-    /// Exit with 1 where this is true of the window: 'p99>20ms', 'rate<1000', 'errors>0'; can be given again
+    /// Exit with 1 where this is true of the window, or cannot be told: p50, p90, p99, p99.9, mean or max with a time
+    /// ('p99>20ms'), rate or errors with a number ('rate<1000'); can be given again
     #[arg(long, value_name = "CONDITION")]
     pub(crate) fail_if: Vec<Condition>,
     /// A new connection for every request
@@ -185,7 +186,8 @@ pub(crate) struct Load {
     /// A reply slower than this is an error and ends its connection
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Send the varied requests of one of the seven routes and check its replies: health, echo, me, user, list, order, cpu
+    /// Send the varied requests of one of the seven routes and check its replies (status and id of each, the whole body of
+    /// one in 64): health, echo, me, user, list, order, cpu
     #[arg(long, value_name = "NAME", conflicts_with_all = ["method", "body", "body_file"])]
     pub(crate) route: Option<Route>,
     /// With --route: only the contract's example, again and again
@@ -209,7 +211,12 @@ pub(crate) struct Load {
 }
 
 const LOAD_EXAMPLES: &str = "\
-Places in braces are drawn anew for every request: {id:1..50000} from a range, {kind:a,b,c} from a list.
+Places in braces in the URL, in -b and in lines of --targets are drawn for every request: {id:1..50000} from a range,
+{kind:a,b,c} from a list. Other braces are sent as they are.
+
+A window is VALID, or INVALID with its reasons: a reply that is not 2xx, a lost connection, a rate that was not kept, a
+driver that was late or the limit. After its end up to 5 s are waited for replies that are still owed. Exit codes: 0 valid;
+1 invalid, or a --fail-if was true; 2 the command, or nobody to connect to; 130 and 143 after Ctrl-C and SIGTERM.
 
 Examples:
   headroom load http://127.0.0.1:3000/users/{id:1..50000} -c 100 -d 10s
@@ -217,6 +224,10 @@ Examples:
   headroom load http://127.0.0.1:3000 --targets mix.txt --rate 5000 --fail-if 'p99>20ms'
   headroom load http://127.0.0.1:3000/health --capacity 'p99<10ms' -d 3s
   headroom load http://127.0.0.1:3000 --route order --json";
+
+fn rate(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "not a rate: write requests per second, such as 5000".to_owned())
+}
 
 /// A list of CPUs, as one value.
 #[derive(Debug, Clone)]

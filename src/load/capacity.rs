@@ -3,9 +3,10 @@
 //! Halving between a rate that kept it and one that did not. Noise of the host only ever makes latency worse, so a rate
 //! counts as kept when one of three windows keeps it, and as lost when all lose.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use serde::Serialize;
 
 use super::{Condition, Engine, LatencySummary, Load, Window};
@@ -48,6 +49,8 @@ pub struct Capacity {
     pub ceiling_per_s: f64,
     /// The highest rate that kept the objective, found and confirmed; `None` where none did.
     pub capacity_per_s: Option<f64>,
+    /// Windows at this rate had too few requests to tell.
+    pub unknown_from: Option<f64>,
     /// Every window, in the order they ran: the curve of latency against rate.
     pub probes: Vec<Probe>,
 }
@@ -67,16 +70,19 @@ pub fn search(
     judge: &mut Run<'_>,
     told: &mut dyn FnMut(&Probe),
 ) -> anyhow::Result<Capacity> {
-    ensure!(objective.is_objective(), "{objective} is no objective: write one such as 'p99<10ms'");
     engine.run(CEILING_WINDOW, interrupt)?;
     let ceiling_per_s = engine.run(CEILING_WINDOW, interrupt)?.requests_per_s;
     if ceiling_per_s <= 0.0 {
         bail!("the server gave no good reply: look at it with a plain `headroom load` first");
     }
     let mut probes: Vec<Probe> = Vec::new();
+    let unknown_from = Cell::new(None);
     let mut keeps = |rate: f64, engine: &mut Engine| -> anyhow::Result<bool> {
         for _ in 0..ATTEMPTS {
-            let probe = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
+            let (probe, is_known) = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
+            if !is_known {
+                unknown_from.set(Some(rate));
+            }
             told(&probe);
             let kept = probe.kept;
             probes.push(probe);
@@ -88,6 +94,9 @@ pub fn search(
     };
     let (mut kept, mut lost) = (0.0, ceiling_per_s);
     while lost - kept > lost * RESOLUTION && lost > ceiling_per_s * LOWEST_PART {
+        if kept <= 0.0 && unknown_from.get().is_some() {
+            break;
+        }
         let middle = f64::midpoint(kept, lost).round().max(1.0);
         if middle >= lost {
             break;
@@ -106,10 +115,16 @@ pub fn search(
         }
         kept = (kept * STEP_BACK).round();
     }
-    Ok(Capacity { objective: objective.to_string(), ceiling_per_s, capacity_per_s: confirmed, probes })
+    Ok(Capacity {
+        objective: objective.to_string(),
+        ceiling_per_s,
+        capacity_per_s: confirmed,
+        unknown_from: unknown_from.get(),
+        probes,
+    })
 }
 
-fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<Probe> {
+fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<(Probe, bool)> {
     let (window, reasons) = judge(engine, load)?;
     let holds = objective.holds(&window);
     let why = match holds {
@@ -117,11 +132,12 @@ fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run
         Some(true) => None,
         _ => Some(objective.found(&window)),
     };
-    Ok(Probe {
+    let probe = Probe {
         rate: load.rate.unwrap_or_default(),
         requests_per_s: window.requests_per_s,
         latency_ns: window.latency_ns,
         kept: why.is_none(),
         why,
-    })
+    };
+    Ok((probe, holds.is_some()))
 }

@@ -84,9 +84,15 @@ impl Condition {
         })
     }
 
-    /// Whether it keeps a latency below a limit, as an objective does.
-    pub fn is_objective(&self) -> bool {
-        self.figure.is_time() && matches!(self.compares, Compares::Less | Compares::LessOrEqual)
+    /// Reads one that keeps a latency below a limit, as an objective does: `p99<10ms`.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text.
+    pub fn objective(text: &str) -> Result<Self, String> {
+        const EXAMPLE: &str = "write a latency below a limit, such as 'p99<10ms'";
+        let condition = text.parse::<Self>().map_err(|_| format!("it cannot be read: {EXAMPLE}"))?;
+        let is_one = condition.figure.is_time() && matches!(condition.compares, Compares::Less | Compares::LessOrEqual);
+        if is_one && condition.limit > 0.0 { Ok(condition) } else { Err(format!("it is no objective: {EXAMPLE}")) }
     }
 
     /// What the window says of the figure: `p99 is 12.31 ms`.
@@ -190,9 +196,11 @@ mod tests {
 
     #[test]
     fn an_objective_bounds_a_latency() {
-        let is = |text: &str| text.parse::<Condition>().unwrap().is_objective();
-        assert!(is("p99<10ms") && is("mean<=1s"));
-        assert!(!is("p99>10ms") && !is("rate<10") && !is("errors<1"));
+        assert!(Condition::objective("p99<10ms").is_ok() && Condition::objective("mean<=1s").is_ok());
+        for wrong in ["p99>10ms", "rate<10", "errors<1", "p99<0ms", "foo"] {
+            let error = Condition::objective(wrong).unwrap_err();
+            assert!(error.contains("'p99<10ms'"), "{error}");
+        }
     }
 
     #[test]

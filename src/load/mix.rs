@@ -56,7 +56,10 @@ fn part(line: &str) -> Result<Part, String> {
     let (method, rest) = word(line);
     let (target, body) = word(&rest);
     if !target.starts_with('/') {
-        return Err(format!("{target:?} is no path: write METHOD and a target that begins with /"));
+        return Err(format!(
+            "{method:?} is read as the method and {target:?} is no path that begins with /: \
+             write [WEIGHT] METHOD TARGET [BODY], with a whole number for the weight"
+        ));
     }
     Ok(Part { weight, method, target: Template::parse(&target)?, body: Template::parse(&body)? })
 }

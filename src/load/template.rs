@@ -21,7 +21,7 @@ enum Part {
 
 impl Template {
     /// # Errors
-    /// Where a range is empty.
+    /// Where a range is empty, or no range.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
@@ -75,6 +75,7 @@ fn place(inside: &str) -> Option<Result<Part, String>> {
     Some(match range {
         Some((low, high)) if low > high => Err(format!("the range {{{inside}}} is empty: write the lower end first")),
         Some((low, high)) => Ok(Part::Range(low, high)),
+        None if values.contains("..") => Err(format!("{{{inside}}} is no range: write it like {{id:1..50000}}")),
         None => Ok(Part::List(values.split(',').map(str::to_owned).collect())),
     })
 }
@@ -124,8 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_range_is_refused() {
-        assert!(Template::parse("/{id:5..1}").unwrap_err().contains("{id:5..1}"));
+    fn a_range_that_is_none_is_refused() {
+        for wrong in ["/{id:5..1}", "/{id:1..}", "/{id: 1..3}", "/{id:1..99999999999999999999}", "{id:a..b}"] {
+            let error = Template::parse(wrong).unwrap_err();
+            assert!(error.contains("{id:"), "{error}");
+        }
     }
 
     #[test]

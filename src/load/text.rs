@@ -55,7 +55,7 @@ fn latencies(out: &mut String, report: &Report) {
     if report.latency_censored > 0 {
         line!(
             out,
-            "  {} took longer than was waited: the true tail is longer",
+            "  {} took longer than was waited, or were never sent: the true tail is longer",
             count(report.latency_censored, "request")
         );
     }
@@ -174,11 +174,11 @@ fn verdict(out: &mut String, report: &Report) {
     if report.valid {
         line!(out, "VALID");
     }
-    for condition in &report.failed_if {
-        line!(out, "FAILED {condition}");
-    }
     for reason in &report.invalid_reasons {
         line!(out, "INVALID {}: {}", reason.name, reason.text);
+    }
+    for condition in &report.failed_if {
+        line!(out, "FAILED {condition}");
     }
 }
 

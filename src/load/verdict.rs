@@ -174,7 +174,7 @@ impl fmt::Display for Reason {
                 write!(f, "{}", errors.iter().map(one).collect::<Vec<String>>().join(", "))
             }
             Self::ConnectionsLost { asked, open, lost } => {
-                write!(f, "{lost} connections were lost, {open} of {asked} were open at the end")
+                write!(f, "{lost} connections ended by an error, {open} of {asked} open at the end")
             }
             Self::NoSuccess => f.write_str("not one good reply"),
             Self::EndedEarly { why } => f.write_str(why),
@@ -324,7 +324,7 @@ mod tests {
             lines,
             [
                 "1 timeout, 3 status (2 × 500, 1 × 503)",
-                "7 connections were lost, 98 of 100 were open at the end",
+                "7 connections ended by an error, 98 of 100 open at the end",
                 "rate × latency implies 52.12 connections, there were 100",
                 "of 2000 requests due at 1000/s only 1900 were sent, no connection was free for the others: use a lower \
                  rate or more connections",

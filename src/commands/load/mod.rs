@@ -66,7 +66,7 @@ pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> an
         print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
     } else {
         let distribution = if args.percentiles { output::percentiles(&window) } else { String::new() };
-        print(&format!("{distribution}{}", text::render(&report)))?;
+        print(&format!("{}{distribution}", text::render(&report)))?;
     }
     Ok(Outcome::good_if(report.valid && report.failed_if.is_empty()))
 }

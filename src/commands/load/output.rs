@@ -52,7 +52,7 @@ pub(super) fn write_hdr_log(path: &Path, window: &Window, started_at: SystemTime
         let mut out = BufWriter::new(File::create(path)?);
         let mut serializer = V2DeflateSerializer::new();
         let mut log = IntervalLogWriterBuilder::new()
-            .add_comment("headroom load; latencies in nanoseconds, shown maxima in milliseconds")
+            .add_comment("headroom load; everything in nanoseconds")
             .with_start_time(started_at)
             .with_base_time(started_at)
             .begin_log_with(&mut out, &mut serializer)?;

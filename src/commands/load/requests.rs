@@ -42,7 +42,8 @@ pub(super) fn requests(args: &cli::Load, target: &str) -> anyhow::Result<(Vec<Re
 
 /// One request; its target and the text of its body may have places.
 fn single(args: &cli::Load, target: &str, headers: &[(String, String)]) -> anyhow::Result<(Vec<Request>, Option<u16>)> {
-    let method = |has_body| args.method.clone().unwrap_or_else(|| if has_body { "POST" } else { "GET" }.to_owned());
+    let usual_method = if args.body.is_some() || args.body_file.is_some() { "POST" } else { "GET" };
+    let method = args.method.clone().unwrap_or_else(|| usual_method.to_owned());
     let template = |text: &str| Template::parse(text).map_err(|why| anyhow!(why));
     let (body, written) = match (&args.body, &args.body_file) {
         (Some(body), None) => (template(body)?, None),
@@ -51,9 +52,7 @@ fn single(args: &cli::Load, target: &str, headers: &[(String, String)]) -> anyho
         (None, None) => (template("")?, None),
         (Some(_), Some(_)) => bail!("-b and --body-file exclude each other: give one of them"),
     };
-    let has_body =
-        args.body.as_ref().is_some_and(|body| !body.is_empty()) || written.as_ref().is_some_and(|b| !b.is_empty());
-    let part = Part { weight: 1, method: method(has_body), target: template(target)?, body };
+    let part = Part { weight: 1, method, target: template(target)?, body };
     let mut requests = mix::write_out(&[part], headers, args.seed);
     if let Some(bytes) = written {
         ensure!(
