@@ -136,7 +136,7 @@ pub(crate) struct Load {
     /// `http://host:port/path`; the path is sent verbatim but for places such as {id:1..50000}
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// Connections held open, each with one request in flight
+    /// Connections held open, each with at most one request in flight
     #[arg(short, long, value_name = "N", default_value_t = 100)]
     pub(crate) connections: usize,
     /// Driver threads, each with one event loop
@@ -168,7 +168,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "N", value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Search the highest rate that keeps an objective such as 'p99<10ms'; -d is the length of each window
-    #[arg(long, value_name = "OBJECTIVE", value_parser = Condition::objective, conflicts_with_all = ["rate", "fail_if", "hdr_log"])]
+    #[arg(long, value_name = "OBJECTIVE", value_parser = Condition::objective, conflicts_with_all = ["rate", "fail_if", "hdr_log", "percentiles"])]
     pub(crate) capacity: Option<Condition>,
     /// Exit with 1 where this is true of the window, or cannot be told: p50, p90, p99, p99.9, mean or max with a time
     /// ('p99>20ms'), rate or errors with a number ('rate<1000'); can be given again

@@ -98,7 +98,7 @@ pub fn search(
             break;
         }
         let middle = f64::midpoint(kept, lost).round().max(1.0);
-        if middle >= lost {
+        if middle <= kept || middle >= lost {
             break;
         }
         if keeps(middle, engine)? { kept = middle } else { lost = middle }
@@ -113,7 +113,7 @@ pub fn search(
             confirmed = Some(kept);
             break;
         }
-        kept = (kept * STEP_BACK).round();
+        kept *= STEP_BACK;
     }
     Ok(Capacity {
         objective: objective.to_string(),
@@ -127,6 +127,7 @@ pub fn search(
 fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<(Probe, bool)> {
     let (window, reasons) = judge(engine, load)?;
     let holds = objective.holds(&window);
+    let is_known = holds.is_some() || !reasons.is_empty();
     let why = match holds {
         _ if !reasons.is_empty() => Some(reasons.join("; ")),
         Some(true) => None,
@@ -139,5 +140,5 @@ fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run
         kept: why.is_none(),
         why,
     };
-    Ok((probe, holds.is_some()))
+    Ok((probe, is_known))
 }

@@ -99,6 +99,7 @@ impl Condition {
     pub fn found(&self, window: &Window) -> String {
         let (name, _) = FIGURES.iter().find(|(_, figure)| *figure == self.figure).expect("every figure has a name");
         match self.figure.of(window) {
+            None if window.latency_censored > 0 => format!("{name} lies among requests that had no reply"),
             None => format!("{name} is not known: the window has too few requests"),
             Some(found) if self.figure.is_time() => format!("{name} is {:.3} ms", found / 1e6),
             Some(found) => format!("{name} is {found:.1}"),

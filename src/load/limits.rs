@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use anyhow::{Context as _, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Descriptors a driver thread needs besides its connections: epoll, its copy and the waker.
-const FILES_PER_THREAD: u64 = 3;
+/// Descriptors a driver thread needs besides its connections: epoll, its copy, the waker and the timer.
+const FILES_PER_THREAD: u64 = 4;
 /// Left for the rest of the process: logs, pipes of child processes, name resolution.
 const FILES_TO_SPARE: u64 = 64;
 

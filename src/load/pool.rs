@@ -37,7 +37,7 @@ const READS_PER_TURN: u32 = 16;
 /// Bytes of a failing request and its reply that are kept for display.
 const SHOWN_BYTES: usize = 1024;
 
-/// What all threads of an engine share; constant but for the two atomics, which no request touches.
+/// What all threads of an engine share; constant but for the atomics, which no request touches.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) address: SocketAddr,
@@ -100,8 +100,8 @@ pub(super) struct Pool {
     pacer: Pacer,
     /// Number of the next request of the schedule.
     next: u64,
-    /// Connections without a request, the one that waits longest first. Some may have been closed meanwhile.
-    free: VecDeque<usize>,
+    /// Connections without a request, the one that waits longest first, with their socket: it may have been closed.
+    free: VecDeque<(usize, u32)>,
     /// The next request is due so soon that a timer would be late.
     is_due_soon: bool,
     /// What the live counts have been told.
@@ -117,8 +117,8 @@ pub(super) struct Pool {
     until_check: u32,
     in_flight: usize,
     connecting: usize,
-    /// Places that had more to read than one turn allows.
-    unread: Vec<usize>,
+    /// Places that had more to read than one turn allows, with their socket and whether its other side has closed.
+    unread: Vec<(usize, u32, bool)>,
     /// Places to open, while opening.
     to_open: Vec<usize>,
     open_failure: Option<ConnectFailure>,
@@ -174,8 +174,10 @@ impl Pool {
     /// Handles the events of one turn, and what an earlier turn left.
     pub(super) fn turn<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
         self.clock_was_read = false;
-        for slot in std::mem::take(&mut self.unread) {
-            self.read(slot, true);
+        for (slot, generation, ended) in std::mem::take(&mut self.unread) {
+            if self.connections[slot].generation == generation {
+                self.read(slot, ended);
+            }
         }
         for event in events {
             self.on_event(event);
@@ -212,6 +214,10 @@ impl Pool {
                 self.read(slot, ended);
             }
             if self.connections[slot].state == State::Idle && self.is_sending() {
+                let now_ns = self.clock();
+                // Until now there was no connection, which is not a delay of the driver.
+                self.end_idle(slot, now_ns);
+                self.connections[slot].idle_since_ns = now_ns;
                 self.begin(slot);
             }
             return;
@@ -234,7 +240,7 @@ impl Pool {
     /// Puts a connection to work that has become idle inside the window.
     fn begin(&mut self, slot: usize) {
         if self.schedule.is_some() {
-            return self.free.push_back(slot);
+            return self.put_free(slot);
         }
         let now_ns = self.clock();
         self.end_idle(slot, now_ns);
@@ -244,8 +250,13 @@ impl Pool {
     /// Reads what there is. `ended`: the other side has closed, so a short read is not the last.
     #[inline]
     fn read(&mut self, slot: usize, ended: bool) {
+        let generation = self.connections[slot].generation;
         for _ in 0..READS_PER_TURN {
             let connection = &mut self.connections[slot];
+            // The last reply may have ended one socket and opened another.
+            if connection.generation != generation {
+                return;
+            }
             let Some(stream) = &mut connection.stream else { return };
             match stream.read(&mut self.buffer) {
                 Ok(0) => return self.end_of_stream(slot),
@@ -267,7 +278,7 @@ impl Pool {
                 Err(error) => return self.fail(slot, ErrorKind::Read, &error.to_string(), 0),
             }
         }
-        self.unread.push(slot);
+        self.unread.push((slot, generation, ended));
     }
 
     /// A reply is whole: count it and send the next request. `seen` bytes of it stand in the buffer.

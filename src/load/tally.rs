@@ -67,7 +67,7 @@ pub(super) struct End {
 pub(super) struct OpenTally {
     /// Due inside the window.
     pub(super) scheduled: u64,
-    /// Due and not sent: every connection was busy until the end.
+    /// Due and not sent because every connection was busy until the end, or lost to a server that closed an idle one.
     pub(super) unsent: u64,
     /// How long the oldest of them had been due at the end.
     pub(super) oldest_unsent_ns: Option<u64>,
@@ -149,6 +149,11 @@ impl Tally {
             first_failure: None,
             end: End::default(),
         }
+    }
+
+    /// Makes room for latencies of up to this; before the first.
+    pub(super) fn lasts(&mut self, longest: Duration) {
+        self.histogram = histogram(longest);
     }
 
     /// A good reply inside the window, this long after its start.

@@ -65,7 +65,7 @@ pub struct Window {
     pub bytes_written: u64,
     /// Bodies compared with the expected one.
     pub bodies_checked: u64,
-    /// Time without one: before the first request and while connecting.
+    /// Time without a request outstanding: before the first, while connecting, and in an open loop until the next is due.
     pub idle_ns: u64,
     /// Time inside the window of requests that had no good reply, summed over connections.
     pub failed_ns: u64,
@@ -86,7 +86,7 @@ pub struct Open {
     pub rate: f64,
     /// Requests due inside the window.
     pub scheduled: u64,
-    /// Due, and not sent when it ended.
+    /// Due, and not sent when it ended, or lost to a server that closed an idle connection.
     pub unsent: u64,
     /// How long the oldest of them had been due.
     pub oldest_unsent_ns: Option<u64>,

@@ -179,6 +179,8 @@ fn a_reply_longer_than_every_buffer_counts() {
         });
         let window = run(Config { connections: 2, ..config(&server) });
         assert!(window.requests_ok + window.drained > 0 && errors(&window).is_empty(), "{window:?}");
+        // Reading it takes several turns, and none of them is the end of the connection.
+        assert_eq!((window.closed_by_server, server.connections()), (0, 2));
     }
 }
 

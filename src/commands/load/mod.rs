@@ -46,11 +46,11 @@ pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> an
     };
     let mut engine = Engine::start(config, interrupt)?;
     let mut line = LiveLine::new(is_quiet || args.json, args.duration);
-    if let Some(objective) = &args.capacity {
-        return capacity::run(args, &address.to_string(), objective, &mut engine, interrupt);
-    }
     if !args.warmup.is_zero() {
         engine.run_as(Load { duration: args.warmup, rate: args.rate }, interrupt, &mut |_| {})?;
+    }
+    if let Some(objective) = &args.capacity {
+        return capacity::run(args, &address.to_string(), objective, &mut engine, interrupt);
     }
     let started_at = SystemTime::now();
     let load = Load { duration: args.duration, rate: args.rate };

@@ -26,7 +26,7 @@ const CLOSE_LIMIT_NS: u64 = 100_000_000;
 const DEAD_LIMIT: Duration = Duration::from_secs(1);
 
 /// A socket that is closed within this time of its opening, without a reply, was not closed for being idle.
-const FRESH_NS: u64 = 1_000_000_000;
+pub(super) const FRESH_NS: u64 = 1_000_000_000;
 
 /// Why fewer than all connections came up.
 #[derive(Debug)]
@@ -92,14 +92,19 @@ impl Pool {
         self.begin_schedule(schedule);
         for connection in &mut self.connections {
             connection.served = false;
-            connection.carried = true;
-            connection.fresh_until_ns = 0;
+            connection.carried = connection.fresh_until_ns <= start_ns;
             connection.idle_since_ns = start_ns;
         }
         for slot in 0..self.connections.len() {
             self.clock();
-            if self.connections[slot].state == State::Idle && self.is_sending() {
-                self.begin(slot);
+            match self.connections[slot].state {
+                State::Idle if self.is_sending() => self.begin(slot),
+                // Closed while the connections of other threads were opened.
+                State::Closed => {
+                    self.tally.reconnects += 1;
+                    self.connect(slot);
+                }
+                _ => {}
             }
         }
     }
@@ -151,6 +156,9 @@ impl Pool {
             }
         }
         self.to_open.clear();
+        self.unread.clear();
+        self.free.clear();
+        self.is_due_soon = false;
         self.phase = Phase::Quiet;
         self.schedule = None;
         (self.told_ok, self.told_errors) = (0, 0);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::lifecycle::FRESH_NS;
 use super::{Phase, Pool};
 use crate::load::connection::State;
 use crate::load::schedule::Schedule;
@@ -15,7 +16,12 @@ impl Pool {
     pub(super) fn begin_schedule(&mut self, schedule: Option<Schedule>) {
         (self.schedule, self.next, self.is_due_soon) = (schedule, 0, false);
         self.free.clear();
-        self.tally.open = schedule.map(|_| OpenTally::new(self.shared.timeout));
+        if schedule.is_some() {
+            // What was due first may be sent last.
+            let longest = self.shared.timeout + Duration::from_nanos(self.end_ns - self.start_ns);
+            self.tally.lasts(longest);
+            self.tally.open = Some(OpenTally::new(longest));
+        }
     }
 
     /// Sends what is due, as far as there are connections, and sets the timer for the next.
@@ -36,12 +42,19 @@ impl Pool {
         }
     }
 
-    /// A connection has its reply: it sends what is overdue at once, else it waits for its turn.
+    /// A connection has its reply: what is overdue is sent at once, by the one that has waited longest.
     pub(super) fn free_for_next(&mut self, slot: usize) {
-        match self.next_due_ns() {
-            Some(due_ns) if due_ns <= self.now_ns => self.send_next(slot, self.now_ns, due_ns),
-            _ => self.free.push_back(slot),
+        self.put_free(slot);
+        if let Some(due_ns) = self.next_due_ns()
+            && due_ns <= self.now_ns
+            && let Some(slot) = self.take_free()
+        {
+            self.send_next(slot, self.now_ns, due_ns);
         }
+    }
+
+    pub(super) fn put_free(&mut self, slot: usize) {
+        self.free.push_back((slot, self.connections[slot].generation));
     }
 
     /// What was due and not sent when the window ended; the last ones are sent if they can be.
@@ -68,8 +81,9 @@ impl Pool {
     }
 
     fn take_free(&mut self) -> Option<usize> {
-        while let Some(slot) = self.free.pop_front() {
-            if self.connections[slot].state == State::Idle {
+        while let Some((slot, generation)) = self.free.pop_front() {
+            let connection = &self.connections[slot];
+            if connection.generation == generation && connection.state == State::Idle {
                 return Some(slot);
             }
         }
@@ -79,8 +93,12 @@ impl Pool {
     fn send_next(&mut self, slot: usize, now_ns: u64, due_ns: u64) {
         self.next += 1;
         self.end_idle(slot, now_ns.min(self.end_ns));
+        let idle_ns = now_ns - self.connections[slot].idle_since_ns.min(now_ns);
+        // Its server may be closing it for that right now.
+        self.connections[slot].carried |= idle_ns >= FRESH_NS;
         if let Some(open) = &mut self.tally.open {
-            // Waiting for a connection is the server's time, everything after that the driver's.
+            // Waiting for a connection is the server's time, everything after that the driver's; a reply that lies
+            // unread in its socket looks like a server that has not answered.
             open.sent(now_ns, now_ns - due_ns.max(self.connections[slot].idle_since_ns).min(now_ns));
         }
         self.send(slot, now_ns, due_ns);
