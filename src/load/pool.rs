@@ -3,8 +3,9 @@
 //! Sockets are registered once, edge-triggered for both directions. A short read has emptied the socket, so the read
 //! that would only say so is left out; a short write is continued when the kernel says that there is room. The time of
 //! a reply is the time of the next request: one clock read for both. How connections come and go is in `lifecycle`, how
-//! an open loop finds them for what is due in `open`.
+//! an open loop finds them for what is due in `open`, which replies count in `check`.
 
+mod check;
 mod lifecycle;
 mod open;
 
@@ -21,21 +22,19 @@ use mio::{Registry, Token};
 
 use super::ErrorKind;
 use super::connection::{Connection, State};
-use super::http1::{Framing, HeadCache, Reply, START_BYTES, Wants};
+use super::http1::{Framing, HeadCache, Reply, Wants};
 use super::pacer::Pacer;
 use super::schedule::Schedule;
 use super::script::Script;
 use super::tally::{Tally, connect_histogram};
-use super::window::Failure;
 
+use check::sample;
 pub(super) use lifecycle::ConnectFailure;
 
 /// Read at once: longer than any reply of the contract, small enough to stay in the cache.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Reads of one connection before the others have their turn: no endless reply may hold up the loop.
 const READS_PER_TURN: u32 = 16;
-/// Bytes of a failing request and its reply that are kept for display.
-const SHOWN_BYTES: usize = 1024;
 
 /// What all threads of an engine share; constant but for the atomics, which no request touches.
 #[derive(Debug)]
@@ -327,48 +326,6 @@ impl Pool {
         }
     }
 
-    /// Whether a reply counts. One that does not is an error, but leaves the connection usable.
-    #[inline]
-    fn is_good(&mut self, slot: usize, reply: Reply, seen: usize) -> bool {
-        let counts = match self.shared.success_status {
-            Some(status) => reply.status == status,
-            None => (200..300).contains(&reply.status),
-        };
-        if !counts {
-            self.tally.status(reply.status);
-            self.count_error(slot, ErrorKind::Status, &format!("status {}", reply.status), seen);
-            return false;
-        }
-        let connection = &self.connections[slot];
-        let wants = connection.framer.wants();
-        if wants == Wants::default() {
-            return true;
-        }
-        let Some(expected) = self.shared.script.expected(connection.request) else { return true };
-        if wants.start
-            && let Some(wanted) = expected.start()
-        {
-            let length = wanted.len().min(START_BYTES);
-            let found = connection.framer.start();
-            if found.get(..length) != Some(&wanted[..length]) {
-                let detail = format!("a body that begins {}, not {}", clip(found), clip(wanted));
-                self.count_error(slot, ErrorKind::Body, &detail, seen);
-                return false;
-            }
-        }
-        if !wants.whole {
-            return true;
-        }
-        self.tally.bodies_checked += 1;
-        match expected.check(connection.framer.body()) {
-            Ok(()) => true,
-            Err(difference) => {
-                self.count_error(slot, ErrorKind::Body, &difference, seen);
-                false
-            }
-        }
-    }
-
     /// Sends the next request of a connection that has none outstanding, as of now.
     #[inline]
     fn send(&mut self, slot: usize, now_ns: u64, due_at_ns: u64) {
@@ -418,41 +375,6 @@ impl Pool {
         self.in_flight = self.in_flight + in_flight(state) - in_flight(old);
         self.connecting = self.connecting + connecting(state) - connecting(old);
     }
-
-    /// Counts an error and keeps the first one for display. `seen` bytes of the reply stand in the buffer.
-    #[cold]
-    fn count_error(&mut self, slot: usize, kind: ErrorKind, detail: &str, seen: usize) {
-        self.tally.error(kind);
-        if self.tally.first_failure.is_none() {
-            let request = self.shared.script.slot(self.connections[slot].request);
-            let failure = Failure {
-                kind,
-                detail: detail.to_owned(),
-                request: clip(self.shared.script.bytes(request.start, request.end)),
-                reply: clip(&self.buffer[..seen]),
-            };
-            self.tally.first_failure = Some((self.now_ns, failure));
-        }
-    }
-}
-
-/// Whether this reply is the one in `every` to be compared.
-#[inline]
-fn sample(until_check: &mut u32, every: u32) -> bool {
-    if every == 0 {
-        return false;
-    }
-    *until_check -= 1;
-    let is_due = *until_check == 0;
-    if is_due {
-        *until_check = every;
-    }
-    is_due
-}
-
-fn clip(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]);
-    if bytes.len() > SHOWN_BYTES { format!("{text}… ({} bytes)", bytes.len()) } else { text.into_owned() }
 }
 
 /// The tokens of the waker and of the timer: no place has them.
@@ -474,15 +396,6 @@ fn unpack(token: Token) -> Option<(usize, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_body_in_so_many_is_compared_beginning_with_the_first() {
-        let mut until_check = 1;
-        let sampled: Vec<bool> = (0..7).map(|_| sample(&mut until_check, 3)).collect();
-        assert_eq!(sampled, [true, false, false, true, false, false, true]);
-        assert!(!sample(&mut 1, 0));
-        assert!(sample(&mut 1, 1));
-    }
 
     #[test]
     fn a_token_holds_place_and_generation() {
