@@ -183,7 +183,7 @@ pub(crate) struct Load {
     /// Keep the driver to these CPUs, such as 1 or 0,2-3
     #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
     pub(crate) cpus: Option<Cpus>,
-    /// A reply slower than this is an error and ends its connection
+    /// A reply slower than this is an error and ends its connection; a handshake has 5 s of its own
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) timeout: Duration,
     /// Send the varied requests of one of the seven routes and check its replies (status and id of each, the whole body of

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The allocator asks for huge pages, and an idle server would hold 14 MB instead of 9. A kernel without them says no.
+/// The allocator asks for huge pages, and an idle server would hold 19 MiB instead of 11. A kernel without them says no.
 ///
 /// Before the command line is parsed, which allocates; and for the server alone, for children inherit it.
 fn refuse_huge_pages() {

@@ -3,7 +3,6 @@
 //! Halving between a rate that kept it and one that did not. Noise of the host only ever makes latency worse, so a rate
 //! counts as kept when one of three windows keeps it, and as lost when all lose.
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -34,9 +33,7 @@ pub struct Probe {
     pub requests_per_s: f64,
     /// Of good replies, counted from when each was due.
     pub latency_ns: LatencySummary,
-    /// The window is valid and kept the objective.
-    pub kept: bool,
-    /// Why not.
+    /// Why the objective was not kept; `None` where it was, in a valid window.
     pub why: Option<String>,
 }
 
@@ -49,8 +46,8 @@ pub struct Capacity {
     pub ceiling_per_s: f64,
     /// The highest rate that kept the objective, found and confirmed; `None` where none did.
     pub capacity_per_s: Option<f64>,
-    /// Windows at this rate had too few requests to tell.
-    pub unknown_from: Option<f64>,
+    /// The rate at which the search ended because its windows had too few requests to tell.
+    pub unknown_at: Option<f64>,
     /// Every window, in the order they ran: the curve of latency against rate.
     pub probes: Vec<Probe>,
 }
@@ -76,32 +73,33 @@ pub fn search(
         bail!("the server gave no good reply: look at it with a plain `headroom load` first");
     }
     let mut probes: Vec<Probe> = Vec::new();
-    let unknown_from = Cell::new(None);
-    let mut keeps = |rate: f64, engine: &mut Engine| -> anyhow::Result<bool> {
+    let mut keeps = |rate: f64, engine: &mut Engine| -> anyhow::Result<Kept> {
         for _ in 0..ATTEMPTS {
-            let (probe, is_known) = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
-            if !is_known {
-                unknown_from.set(Some(rate));
-            }
+            let (probe, kept) = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
             told(&probe);
-            let kept = probe.kept;
             probes.push(probe);
-            if kept {
-                return Ok(true);
+            if kept != Kept::No {
+                return Ok(kept);
             }
         }
-        Ok(false)
+        Ok(Kept::No)
     };
     let (mut kept, mut lost) = (0.0, ceiling_per_s);
+    let mut unknown_at = None;
     while lost - kept > lost * RESOLUTION && lost > ceiling_per_s * LOWEST_PART {
-        if kept <= 0.0 && unknown_from.get().is_some() {
-            break;
-        }
         let middle = f64::midpoint(kept, lost).round().max(1.0);
         if middle <= kept || middle >= lost {
             break;
         }
-        if keeps(middle, engine)? { kept = middle } else { lost = middle }
+        match keeps(middle, engine)? {
+            Kept::Yes => kept = middle,
+            Kept::No => lost = middle,
+            // So have those of every lower rate.
+            Kept::Unknown => {
+                unknown_at = Some(middle);
+                break;
+            }
+        }
     }
     // Once more: the search keeps the luckiest of its windows.
     let mut confirmed = None;
@@ -109,36 +107,39 @@ pub fn search(
         if kept <= 0.0 {
             break;
         }
-        if keeps(kept, engine)? {
+        if keeps(kept, engine)? == Kept::Yes {
             confirmed = Some(kept);
             break;
         }
         kept *= STEP_BACK;
     }
-    Ok(Capacity {
-        objective: objective.to_string(),
-        ceiling_per_s,
-        capacity_per_s: confirmed,
-        unknown_from: unknown_from.get(),
-        probes,
-    })
+    Ok(Capacity { objective: objective.to_string(), ceiling_per_s, capacity_per_s: confirmed, unknown_at, probes })
 }
 
-fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<(Probe, bool)> {
+/// What a window says of the objective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Yes,
+    No,
+    /// It is valid, and too short.
+    Unknown,
+}
+
+fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<(Probe, Kept)> {
     let (window, reasons) = judge(engine, load)?;
-    let holds = objective.holds(&window);
-    let is_known = holds.is_some() || !reasons.is_empty();
-    let why = match holds {
-        _ if !reasons.is_empty() => Some(reasons.join("; ")),
-        Some(true) => None,
-        _ => Some(objective.found(&window)),
+    let (kept, why) = match objective.holds(&window) {
+        _ if !reasons.is_empty() => (Kept::No, Some(reasons.join("; "))),
+        Some(true) => (Kept::Yes, None),
+        Some(false) => (Kept::No, Some(objective.found(&window))),
+        // Requests without a reply have taken longer than any objective allows.
+        None if window.latency_censored > 0 => (Kept::No, Some(objective.found(&window))),
+        None => (Kept::Unknown, Some(objective.found(&window))),
     };
     let probe = Probe {
         rate: load.rate.unwrap_or_default(),
         requests_per_s: window.requests_per_s,
         latency_ns: window.latency_ns,
-        kept: why.is_none(),
         why,
     };
-    Ok((probe, is_known))
+    Ok((probe, kept))
 }

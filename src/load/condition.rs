@@ -99,7 +99,7 @@ impl Condition {
     pub fn found(&self, window: &Window) -> String {
         let (name, _) = FIGURES.iter().find(|(_, figure)| *figure == self.figure).expect("every figure has a name");
         match self.figure.of(window) {
-            None if window.latency_censored > 0 => format!("{name} lies among requests that had no reply"),
+            None if window.latency_censored > 0 => format!("{name} is not known: some requests had no reply"),
             None => format!("{name} is not known: the window has too few requests"),
             Some(found) if self.figure.is_time() => format!("{name} is {:.3} ms", found / 1e6),
             Some(found) => format!("{name} is {found:.1}"),
@@ -120,6 +120,7 @@ impl Figure {
 
     fn of(self, window: &Window) -> Option<f64> {
         let LatencySummary { mean, p50, p90, p99, p99_9, max, .. } = window.latency_ns;
+        let is_whole = window.latency_censored == 0;
         let time = match self {
             Self::Rate => return Some(window.requests_per_s),
             Self::Errors => return Some(window.errors.values().sum::<u64>() as f64),
@@ -127,8 +128,9 @@ impl Figure {
             Self::P90 => p90,
             Self::P99 => p99,
             Self::P99_9 => p99_9,
-            Self::Mean => mean,
-            Self::Max => max,
+            // A request without a reply took longer than any that had one.
+            Self::Mean => mean.filter(|_| is_whole),
+            Self::Max => max.filter(|_| is_whole),
         };
         time.map(|ns| ns as f64)
     }
@@ -177,6 +179,16 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Condition>().unwrap().holds(&window()), holds, "{text}");
         }
+    }
+
+    #[test]
+    fn a_request_without_a_reply_may_have_been_the_longest() {
+        let mut window = window();
+        window.latency_censored = 1;
+        for text in ["max>1s", "max<1s", "mean<1s"] {
+            assert_eq!(text.parse::<Condition>().unwrap().holds(&window), None, "{text}");
+        }
+        assert_eq!("p99<1s".parse::<Condition>().unwrap().holds(&window), Some(true));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub enum ErrorKind {
     Parse,
     /// A status that does not count.
     Status,
-    /// A sampled body was not the expected one.
+    /// A body did not begin as it must, or a sampled one was not the expected one.
     Body,
     /// Bytes after the end of a reply.
     Surplus,

@@ -41,27 +41,29 @@ pub fn parse_targets(text: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
+/// The first word, and what follows its blanks.
+fn word(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim_start())
+}
+
 fn part(line: &str) -> Result<Part, String> {
-    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (first, rest) = word(line);
     let (weight, line) = if first.bytes().all(|byte| byte.is_ascii_digit()) {
         let weight = first.parse().ok().filter(|weight| (1..=1_000_000).contains(weight));
-        (weight.ok_or_else(|| format!("the weight {first} is not 1 to 1000000"))?, rest.trim_start())
+        (weight.ok_or_else(|| format!("the weight {first} is not 1 to 1000000"))?, rest)
     } else {
         (1, line)
     };
-    let word = |text: &'_ str| -> (String, String) {
-        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        (word.to_owned(), rest.trim_start().to_owned())
-    };
     let (method, rest) = word(line);
-    let (target, body) = word(&rest);
+    let (target, body) = word(rest);
     if !target.starts_with('/') {
         return Err(format!(
             "{method:?} is read as the method and {target:?} is no path that begins with /: \
              write [WEIGHT] METHOD TARGET [BODY], with a whole number for the weight"
         ));
     }
-    Ok(Part { weight, method, target: Template::parse(&target)?, body: Template::parse(&body)? })
+    Ok(Part { weight, method: method.to_owned(), target: Template::parse(target)?, body: Template::parse(body)? })
 }
 
 /// Writes the requests out in random order, as often as their weights say; a part without variants that stands alone

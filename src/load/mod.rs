@@ -2,9 +2,10 @@
 //!
 //! Closed loop: every connection sends its next request when the reply to the last one is whole. Open loop: requests are
 //! due at fixed times, whatever the server does. One epoll loop a thread, no allocation and no atomic on the way of a
-//! request. [`Engine`] connects and drives, [`Window`] is what it
-//! saw, [`judge`] says whether that is valid, [`Report`] and [`text`] are how it is written down. Nothing here knows
-//! what a server runs or what a route means.
+//! request. [`Engine`] connects and drives, [`Window`] is what it saw, [`judge`] says whether that is valid, [`Report`]
+//! and [`text`] are how it is written down. [`mix`] and [`template`] write requests out that differ, [`Condition`] is what
+//! is asked of a window, [`capacity`] searches the highest rate that keeps one. Nothing here knows what a server runs or
+//! what a route means.
 
 pub mod capacity;
 mod condition;

@@ -143,6 +143,12 @@ pub struct Failure {
 }
 
 impl Window {
+    /// The latency that `part` of `whole` of all requests did not exceed, in nanoseconds; `None` as in
+    /// [`LatencySummary`].
+    pub fn percentile(&self, part: u64, whole: u64) -> Option<u64> {
+        percentile(&self.latency_histogram_ns, self.latency_censored, part, whole)
+    }
+
     /// Merges what the threads counted.
     pub(super) fn merge(connections_asked: usize, rate: Option<f64>, tallies: Vec<Tally>) -> Self {
         let mut tallies = tallies.into_iter();
@@ -259,7 +265,7 @@ impl LatencySummary {
         if histogram.is_empty() {
             return Self::default();
         }
-        let percentile = |per_10_000| percentile(histogram, censored, per_10_000);
+        let percentile = |per_10_000| percentile(histogram, censored, per_10_000, 10_000);
         Self {
             min: Some(histogram.min()),
             // The mean of what was recorded to three digits, without its fraction of a nanosecond.
@@ -274,13 +280,13 @@ impl LatencySummary {
     }
 }
 
-/// Nearest rank: the smallest value with at least that share of all requests at or below it.
-fn percentile(histogram: &Histogram<u64>, censored: u64, per_10_000: u64) -> Option<u64> {
+/// Nearest rank: the smallest value with at least `part` of `whole` of all requests at or below it.
+fn percentile(histogram: &Histogram<u64>, censored: u64, part: u64, whole: u64) -> Option<u64> {
     let total = histogram.len() + censored;
-    if total * (10_000 - per_10_000) < SAMPLES_BEYOND * 10_000 {
+    if total * (whole - part) < SAMPLES_BEYOND * whole {
         return None;
     }
-    let rank = (total * per_10_000).div_ceil(10_000);
+    let rank = (total * part).div_ceil(whole);
     let mut seen = 0;
     for step in histogram.iter_recorded() {
         seen += step.count_since_last_iteration();

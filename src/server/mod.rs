@@ -29,7 +29,6 @@ use std::net::SocketAddr;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::oneshot;
 
 use config::Config;
 use workers::{Started, Worker};
@@ -82,17 +81,15 @@ pub async fn run(
         workers.push(worker);
         started.push(start);
     }
-    let mut completing = Vec::new();
-    for Started { ready, complete } in started {
-        let outcome = ready.await.context("a worker ended before it could answer")?;
+    for worker in &mut started {
+        let outcome = worker.recv().await.context("a worker ended before it could answer")?;
         outcome.map_err(|error| explain(&error))?;
-        completing.push(complete);
     }
     ready(address);
     tokio::select! {
         () = workers::accept(&listener, &workers, config.limits.connections) => {}
         () = shutdown => {}
-        error = first_failure(completing) => return Err(explain(&error)),
+        error = first_failure(started) => return Err(explain(&error)),
     }
     // New clients are refused from here on, rather than left waiting.
     drop(listener);
@@ -101,9 +98,9 @@ pub async fn run(
 }
 
 /// Completes only where a worker could not open all its connections.
-async fn first_failure(completing: Vec<oneshot::Receiver<anyhow::Result<()>>>) -> anyhow::Error {
-    for complete in completing {
-        if let Ok(Err(error)) = complete.await {
+async fn first_failure(started: Vec<Started>) -> anyhow::Error {
+    for mut worker in started {
+        if let Some(Err(error)) = worker.recv().await {
             return error;
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::auth::Verifier;
 use super::config::{Config, HttpKind};
@@ -31,6 +31,10 @@ const GOODBYE_TIME: Duration = Duration::from_secs(1);
 /// A connection on its way to a worker, with its place among the most there may be.
 type Dealt = (std::net::TcpStream, OwnedSemaphorePermit);
 
+/// What a worker says of its start: that it can answer, or why not; and later, why it could not open all its connections
+/// to Postgres.
+pub(super) type Started = mpsc::Receiver<anyhow::Result<()>>;
+
 /// A running worker, as the acceptor sees it.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -43,7 +47,7 @@ impl Worker {
     /// Starts the thread.
     pub(super) fn start(config: Config, connections: usize) -> anyhow::Result<(Self, Started)> {
         let (dealt, incoming) = mpsc::channel(DEALT);
-        let (start, started) = starting();
+        let (start, started) = mpsc::channel(2);
         let open = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&open);
         let work = move || {
@@ -53,26 +57,6 @@ impl Worker {
         let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(work)?;
         Ok((Self { dealt, open, thread }, started))
     }
-}
-
-/// What a worker says of its start.
-#[derive(Debug)]
-pub(super) struct Started {
-    /// It can answer.
-    pub(super) ready: oneshot::Receiver<anyhow::Result<()>>,
-    /// All its connections to Postgres are open.
-    pub(super) complete: oneshot::Receiver<anyhow::Result<()>>,
-}
-
-/// The worker's end of [`Started`].
-struct Start {
-    ready: oneshot::Sender<anyhow::Result<()>>,
-    complete: oneshot::Sender<anyhow::Result<()>>,
-}
-
-fn starting() -> (Start, Started) {
-    let ((ready, is_ready), (complete, is_complete)) = (oneshot::channel(), oneshot::channel());
-    (Start { ready, complete }, Started { ready: is_ready, complete: is_complete })
 }
 
 /// Lets all workers finish what is in flight at the same time, and ends them.
@@ -124,29 +108,29 @@ async fn work(
     connections: usize,
     mut incoming: mpsc::Receiver<Dealt>,
     open: Arc<AtomicUsize>,
-    start: Start,
+    start: mpsc::Sender<anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     let (hasher, hashing) = Hasher::start(config.limits.waiting).context("cannot start the hashing thread")?;
     let (store, opening) = match Store::connect(&config, connections).await {
         Ok(connected) => connected,
         Err(error) => {
-            let _ = start.ready.send(Err(error));
+            let _ = start.send(Err(error)).await;
             return Ok(());
         }
     };
-    tokio::spawn(async move {
-        // One that was cut by the end of the worker has nothing to say.
-        if let Ok(outcome) = opening.await {
-            let _ = start.complete.send(outcome);
-        }
-    });
     let verifier = Verifier::new(&config.jwt_secret);
     let shared = Arc::new(Shared { store, verifier, hasher, limits: config.limits });
     let router = framework::router(Arc::clone(&shared));
     let stop = Arc::new(Stop::default());
     // Never sent on: every connection holds a sender, so the channel closes with the last of them.
     let (held, mut all_ended) = mpsc::channel::<()>(1);
-    let _ = start.ready.send(Ok(()));
+    let _ = start.send(Ok(())).await;
+    tokio::spawn(async move {
+        // One that was cut by the end of the worker has nothing to say.
+        if let Ok(Err(error)) = opening.await {
+            let _ = start.send(Err(error)).await;
+        }
+    });
     while let Some((stream, place)) = incoming.recv().await {
         let closed = Closed { open: Arc::clone(&open), _held: held.clone(), _place: place };
         let Ok(stream) = TcpStream::from_std(stream) else { continue };

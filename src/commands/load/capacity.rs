@@ -73,7 +73,7 @@ fn summary(capacity: &Capacity) -> String {
         None => writeln!(text, "Capacity: no rate kept {}", capacity.objective),
     };
     found.expect("a string takes everything");
-    if let (None, Some(rate)) = (capacity.capacity_per_s, capacity.unknown_from) {
+    if let (None, Some(rate)) = (capacity.capacity_per_s, capacity.unknown_at) {
         let hint = "the windows have too few requests to tell: use a longer -d";
         writeln!(text, "At {rate:.0} requests/s and below {hint}").expect("a string takes everything");
     }

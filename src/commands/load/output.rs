@@ -15,31 +15,17 @@ use headroom::load::Window;
 /// Halves of what is left that the table shows: enough for one request in a million.
 const TABLE_HALVES: u32 = 20;
 
-/// `value in ms, percentile, requests up to it`, at percentiles that halve what is left. Requests that were given up
-/// count as longer than all others.
+/// `percentile, latency, requests up to it`, at percentiles that halve what is left, as far as the window supports them.
 pub(super) fn percentiles(window: &Window) -> String {
-    let histogram = &window.latency_histogram_ns;
-    let total = histogram.len() + window.latency_censored;
     let mut text = String::from("  Latency distribution\n     percentile      latency     requests\n");
-    let mut left = 1.0;
-    for _ in 0..TABLE_HALVES {
-        left /= 2.0;
-        let share: f64 = 1.0 - left;
-        // Ten samples must lie beyond a percentile that is told.
-        if total as f64 * left < 10.0 || histogram.is_empty() {
-            break;
-        }
-        let rank = total as f64 * share;
-        if rank > histogram.len() as f64 {
-            break;
-        }
-        let value = histogram.value_at_quantile(rank / histogram.len() as f64);
+    for whole in (1..=TABLE_HALVES).map(|halves| 1_u64 << halves) {
+        let Some(value) = window.percentile(whole - 1, whole) else { break };
         writeln!(
             text,
             "  {:>11.5} % {:>9.3} ms {:>12}",
-            share * 100.0,
+            100.0 - 100.0 / whole as f64,
             value as f64 / 1e6,
-            histogram.count_between(0, value)
+            window.latency_histogram_ns.count_between(0, value)
         )
         .expect("a string takes everything");
     }

@@ -27,7 +27,8 @@ fn as_many_are_sent_as_are_due() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
     for threads in [1, 2, 3] {
         let before = server.requests();
-        let window = run_at(RATE, Config { threads, ..config(&server) });
+        // As many connections as requests: a busy machine delays some of them, and leaves none unsent.
+        let window = run_at(RATE, Config { threads, connections: 100, ..config(&server) });
         let open = window.open.as_ref().unwrap();
         assert_eq!((open.scheduled, open.unsent), (100, 0), "{threads} threads");
         assert_eq!(window.requests_ok + window.drained, 100, "{threads} threads");
@@ -133,7 +134,7 @@ fn connections_that_are_closed_while_idle_are_opened_again() {
 #[test]
 fn a_thread_that_spins_counts_the_same() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
-    let window = run_at(RATE, Config { spins: true, threads: 1, ..config(&server) });
+    let window = run_at(RATE, Config { spins: true, threads: 1, connections: 100, ..config(&server) });
     assert_eq!((window.requests_ok + window.drained, reasons(&window)), (100, vec![]));
     // It is always busy, and that is not held against it.
     assert_eq!(window.driver.busy_share, None);
@@ -176,9 +177,9 @@ fn without_keep_alive_every_request_has_its_own_connection() {
 #[test]
 fn a_connection_that_waits_for_its_turn_does_not_time_out() {
     let server = Server::start(|mut stream, seen| exchange(&mut stream, seen, |_, _| Some(OK.into())));
-    // Of twenty connections each has a request every 200 ms, four times as long as one may take.
-    let load = Load { duration: WINDOW * 2, rate: Some(100.0) };
-    let config = Config { connections: 20, timeout: WINDOW / 4, ..config(&server) };
+    // Of twenty connections each has a request every second, twice as long as one may take.
+    let load = Load { duration: WINDOW * 10, rate: Some(20.0) };
+    let config = Config { connections: 20, timeout: WINDOW * 5 / 2, ..config(&server) };
     let mut engine = Engine::start(config, &Interrupt::default()).unwrap();
     let window = engine.run_as(load, &Interrupt::default(), &mut |_| {}).unwrap();
     assert_eq!((errors(&window), window.requests_ok + window.drained), (vec![], 40));
