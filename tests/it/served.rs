@@ -28,6 +28,15 @@ pub(crate) fn command(database_url: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// The same command, started by another program with these arguments before it.
+pub(crate) fn through(program: &str, arguments: &[&str], server: &Command) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(server.get_program()).args(server.get_args());
+    command.env_remove("DATABASE_URL").env_remove("JWT_SECRET");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
 /// A server with one worker behind each of the HTTP fronts, and their database.
 struct Fronts {
     own: Served,

@@ -13,21 +13,12 @@ use procfs::process::Process;
 
 use super::ledger::Ledger;
 use super::{BACKENDS, BLOCKED, SECONDS, Session, row_start, wait_until};
-use crate::served::{Served, command};
+use crate::served::{Served, command, through};
 use crate::support::{self, TestDatabase};
 use crate::wire::Wire;
 
 fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nhost: test\r\n\r\n")
-}
-
-/// The same command, started by another program with these arguments before it.
-fn through(program: &str, arguments: &[&str], server: &Command) -> Command {
-    let mut command = Command::new(program);
-    command.args(arguments).arg(server.get_program()).args(server.get_args());
-    command.env_remove("DATABASE_URL").env_remove("JWT_SECRET");
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    command
 }
 
 fn refuses_connections(served: &Served) -> bool {

@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use super::Session;
-use crate::served::{Served, command};
+use crate::served::{Served, command, through};
 use crate::support::TestDatabase;
 
 /// Every character that means something in a URL, a quoted SQL text or a shell.
@@ -99,7 +99,8 @@ fn a_postgres_that_lets_too_few_connections_in_ends_the_server() {
     let url = role.url(&escaped(PASSWORD));
     for (workers, connections) in [("1", "10"), ("4", "10"), ("1", "4")] {
         let arguments = ["--workers", workers, "--connections", connections];
-        let output = command(&url, &arguments).output().expect("the binary runs");
+        // One that does not end by itself is ended.
+        let output = through("timeout", &["20"], &command(&url, &arguments)).output().expect("the binary runs");
         let said = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
         assert!(said.contains("too many connections") && said.contains("DATABASE_URL"), "{said}");
