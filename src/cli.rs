@@ -133,7 +133,7 @@ const DEFAULTS: headroom::server::config::Limits = headroom::server::config::Lim
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 #[command(after_long_help = LOAD_EXAMPLES, after_help = LOAD_EXAMPLES)]
 pub(crate) struct Load {
-    /// `http://host:port/path`; the path is sent verbatim but for places such as {id:1..50000}
+    /// `http://host:port/path` or https; the path is sent verbatim but for places such as {id:1..50000}
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Connections held open, each with at most one request in flight
@@ -177,6 +177,15 @@ pub(crate) struct Load {
     /// A new connection for every request
     #[arg(long)]
     pub(crate) no_keepalive: bool,
+    /// Connect to this Unix socket; the URL's host is then only the `host` header
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
+    /// Authorities that an https server's certificate may come from, in PEM [default: those of this system]
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Take any certificate of an https server
+    #[arg(short = 'k', long)]
+    pub(crate) insecure: bool,
     /// Look for replies without sleeping: takes wake-ups out of the latencies, and a whole CPU for each thread
     #[arg(long)]
     pub(crate) spin: bool,
@@ -223,7 +232,9 @@ Examples:
   headroom load http://127.0.0.1:3000/echo -H 'content-type: application/json' -b '{\"n\":{n:1..9}}'
   headroom load http://127.0.0.1:3000 --targets mix.txt --rate 5000 --fail-if 'p99>20ms'
   headroom load http://127.0.0.1:3000/health --capacity 'p99<10ms' -d 3s
-  headroom load http://127.0.0.1:3000 --route order --json";
+  headroom load http://127.0.0.1:3000 --route order --json
+  headroom load http://localhost/health --unix-socket /run/api.sock
+  headroom load https://localhost:8443/health --cacert ca.pem";
 
 fn rate(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "not a rate: write requests per second, such as 5000".to_owned())

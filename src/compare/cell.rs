@@ -70,7 +70,7 @@ fn config(settings: &Settings, cell: &Cell, life: &ServerLife) -> load::Config {
     let address = life.running.address();
     let variety = settings.seed.map_or(Variety::Fixed, Variety::Seeded);
     load::Config {
-        address,
+        endpoint: address.into(),
         host: address.to_string(),
         connections: cell.connections as usize,
         threads: settings.driver_threads as usize,

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use mio::net::TcpStream;
-
 use super::http1::Framer;
+use super::stream::Stream;
 
 /// Wait before the first reconnect after a failure; doubled with every further one.
 const BACKOFF_FIRST_NS: u64 = 10_000_000;
@@ -32,7 +31,7 @@ pub(super) enum State {
 /// One connection of a pool.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) stream: Option<TcpStream>,
+    pub(super) stream: Option<Stream>,
     pub(super) state: State,
     /// Counts the sockets of this place, so that an event of an earlier one is recognised.
     pub(super) generation: u32,
@@ -98,6 +97,12 @@ impl Connection {
     pub(super) fn recovered(&mut self) {
         self.backoff_ns = BACKOFF_FIRST_NS;
         self.fresh_until_ns = 0;
+    }
+
+    /// Bytes wait for room in the socket.
+    #[inline]
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.pending.is_empty() || self.stream.as_ref().is_some_and(Stream::has_unsent)
     }
 
     /// The handshake is done and the socket is there.

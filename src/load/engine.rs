@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use mio::{Poll, Waker};
 
+use super::endpoint::Place;
 use super::limits::{ensure_files, ensure_ports};
 use super::pool::{Pool, Shared, WAKE};
 use super::script::Script;
@@ -50,6 +51,7 @@ pub struct Engine {
     connections: usize,
     threads: Vec<Handle>,
     answers: Receiver<Answer>,
+    interrupted: Option<Window>,
 }
 
 #[derive(Debug)]
@@ -77,10 +79,12 @@ impl Engine {
         ensure!(!config.timeout.is_zero(), "a timeout of 0 ends every request: use a longer one");
         let script = Script::render(config.requests, &config.host)?;
         ensure_files(connections, threads)?;
-        ensure_ports(config.address, connections)?;
+        if let Place::Tcp(address) = config.endpoint.place {
+            ensure_ports(address, connections)?;
+        }
         let first_requests = spread(connections, threads, script.len());
         let shared = Arc::new(Shared {
-            address: config.address,
+            endpoint: config.endpoint,
             script,
             timeout: config.timeout,
             drain: config.drain,
@@ -95,7 +99,7 @@ impl Engine {
             abort: AtomicBool::new(false),
         });
         let (answer, answers) = channel();
-        let mut engine = Self { shared, connections, threads: Vec::new(), answers };
+        let mut engine = Self { shared, connections, threads: Vec::new(), answers, interrupted: None };
         for (index, first_requests) in first_requests.iter().enumerate() {
             engine.threads.push(spawn((index, threads), first_requests, &engine.shared, answer.clone())?);
         }
@@ -136,7 +140,17 @@ impl Engine {
             let Answer::Done(tally) = answer else { bail!("a driver thread answered out of turn") };
             tallies.push(*tally);
         }
-        Ok(Window::merge(self.connections, rate, tallies))
+        let window = Window::merge(self.connections, rate, tallies);
+        if let Err(interrupted) = interrupt.check() {
+            self.interrupted = Some(window);
+            return Err(interrupted.into());
+        }
+        Ok(window)
+    }
+
+    /// What the window saw that an interrupt has ended.
+    pub fn take_interrupted(&mut self) -> Option<Window> {
+        self.interrupted.take()
     }
 
     fn open(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
@@ -148,12 +162,13 @@ impl Engine {
                 first = first.or(Some(failure.first));
             }
         }
+        interrupt.check()?;
         let Some(first) = first else { return Ok(()) };
         bail!(
             "only {} of {} connections to {} came up: {first}",
             self.connections - failed,
             self.connections,
-            self.shared.address
+            self.shared.endpoint
         )
     }
 
@@ -190,7 +205,6 @@ impl Engine {
                 self.wake_all();
             }
         }
-        interrupt.check()?;
         Ok(answers)
     }
 

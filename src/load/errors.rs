@@ -99,7 +99,13 @@ impl ErrorKind {
 
 /// `connection refused (ECONNREFUSED): start the server, or check the address and the port`.
 pub(super) fn explain_connect(error: &io::Error) -> String {
-    let Some(errno) = error.raw_os_error().map(Errno::from_raw) else { return error.to_string() };
+    let Some(errno) = error.raw_os_error().map(Errno::from_raw) else {
+        // Only TLS fails without the system.
+        return format!(
+            "the TLS handshake failed ({error}): check that the server speaks TLS; for a certificate of your own name its \
+             authority with --cacert, or use --insecure"
+        );
+    };
     let remedy = match errno {
         Errno::ECONNREFUSED => "start the server, or check the address and the port",
         Errno::EMFILE => "raise the limit of open files (ulimit -n) or use fewer connections",
@@ -108,6 +114,9 @@ pub(super) fn explain_connect(error: &io::Error) -> String {
             "no local port is free; use fewer connections, wait a minute for closed ones to expire, \
              or widen net.ipv4.ip_local_port_range"
         }
+        Errno::ENOENT => "there is no such socket: start the server, or check --unix-socket",
+        Errno::EACCES => "this user may not write to the socket: change its mode or run as its owner",
+        Errno::EAGAIN => "the server does not accept and its backlog is full: look whether it still runs",
         Errno::ETIMEDOUT => "the server does not accept; look at its backlog and whether it still runs",
         _ => "check that the address is reachable from here",
     };

@@ -10,6 +10,7 @@
 pub mod capacity;
 mod condition;
 mod connection;
+mod endpoint;
 mod engine;
 mod errors;
 mod http1;
@@ -20,6 +21,7 @@ mod pool;
 mod report;
 mod schedule;
 mod script;
+mod stream;
 mod tally;
 mod target;
 pub mod template;
@@ -28,24 +30,24 @@ mod thread;
 mod verdict;
 mod window;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::contract;
 
 pub use condition::Condition;
+pub use endpoint::{Endpoint, Trust};
 pub use engine::{Engine, Live, Load};
 pub use errors::ErrorKind;
 pub use report::{OpenReport, ReasonReport, Report};
-pub use target::resolve;
+pub use target::{locate, resolve};
 pub use verdict::{Reason, judge};
 pub use window::{Driver, Failure, LatencySummary, Open, Window};
 
 /// What to send, to whom, over how many connections.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The one literal address everything connects to.
-    pub address: SocketAddr,
+    /// The one literal address, or Unix socket, everything connects to.
+    pub endpoint: Endpoint,
     /// Value of the `host` header.
     pub host: String,
     /// Connections held open, spread exactly over the threads.

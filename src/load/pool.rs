@@ -10,8 +10,7 @@ mod lifecycle;
 mod open;
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind as IoErrorKind, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind as IoErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use mio::{Registry, Token};
 
 use super::ErrorKind;
 use super::connection::{Connection, State};
+use super::endpoint::Endpoint;
 use super::http1::{Framing, HeadCache, Reply, Wants};
 use super::pacer::Pacer;
 use super::schedule::Schedule;
@@ -29,7 +29,7 @@ use super::script::Script;
 use super::tally::{Tally, connect_histogram};
 
 use check::sample;
-pub(super) use lifecycle::ConnectFailure;
+pub(super) use lifecycle::{ConnectFailure, DEAD_LIMIT};
 
 /// Read at once: longer than any reply of the contract, small enough to stay in the cache.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -39,7 +39,7 @@ const READS_PER_TURN: u32 = 16;
 /// What all threads of an engine share; constant but for the atomics, which no request touches.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) address: SocketAddr,
+    pub(super) endpoint: Endpoint,
     pub(super) script: Script,
     pub(super) timeout: Duration,
     pub(super) drain: Duration,
@@ -120,6 +120,7 @@ pub(super) struct Pool {
     unread: Vec<(usize, u32, bool)>,
     /// Places to open, while opening.
     to_open: Vec<usize>,
+    opening_since_ns: u64,
     open_failure: Option<ConnectFailure>,
 }
 
@@ -154,6 +155,7 @@ impl Pool {
             connecting: 0,
             unread: Vec::new(),
             to_open: Vec::new(),
+            opening_since_ns: 0,
             open_failure: None,
             shared,
         })
@@ -221,7 +223,7 @@ impl Pool {
             }
             return;
         }
-        if event.is_writable() && !connection.pending.is_empty() {
+        if event.is_writable() && connection.has_unsent() {
             self.write(slot);
             if self.connections[slot].generation != generation {
                 return;
@@ -343,6 +345,13 @@ impl Pool {
         loop {
             let connection = &mut self.connections[slot];
             let Some(stream) = &mut connection.stream else { return };
+            if connection.pending.is_empty() {
+                // The last bytes of a request that TLS has taken already.
+                match stream.send_rest() {
+                    Ok(()) => return,
+                    Err(error) => return self.fail(slot, ErrorKind::Write, &error.to_string(), 0),
+                }
+            }
             let bytes = self.shared.script.bytes(connection.pending.start, connection.pending.end);
             match stream.write(bytes) {
                 Ok(0) => return self.fail(slot, ErrorKind::Write, "no byte was taken", 0),

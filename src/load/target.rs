@@ -1,11 +1,15 @@
 //! `http://host:port/path` → one literal address, the `host` header and the target, all of it as it was typed.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-const DEFAULT_PORT: u16 = 80;
+use super::endpoint::{Endpoint, Trust};
+
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 /// How long an address of several gets to accept; a name such as `localhost` may stand for two, with a server on one.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -17,6 +21,25 @@ const PROBE_LIMIT: Duration = Duration::from_secs(1);
 /// Where the URL is not plain `http`, or its name has no address.
 pub fn resolve(url: &str) -> anyhow::Result<(SocketAddr, String, String)> {
     let parts = split(url)?;
+    ensure!(!parts.is_tls, "{url} is https, plain http is needed here: give the server behind the TLS proxy");
+    Ok((address(url, &parts)?, parts.host.to_owned(), parts.target))
+}
+
+/// The same for the driver, which also speaks TLS and connects to Unix sockets: there the URL's host is only a name.
+///
+/// # Errors
+/// Those of [`resolve`], and where no certificate authority can be read.
+pub fn locate(url: &str, unix_socket: Option<&Path>, trust: Trust<'_>) -> anyhow::Result<(Endpoint, String, String)> {
+    let parts = split(url)?;
+    let endpoint = match unix_socket {
+        Some(path) => Endpoint::unix(path.to_owned()),
+        None => address(url, &parts)?.into(),
+    };
+    let endpoint = if parts.is_tls { endpoint.with_tls(parts.name, trust)? } else { endpoint };
+    Ok((endpoint, parts.host.to_owned(), parts.target))
+}
+
+fn address(url: &str, parts: &Parts<'_>) -> anyhow::Result<SocketAddr> {
     let addresses: Vec<SocketAddr> = match parts.name.parse::<IpAddr>() {
         Ok(address) => vec![SocketAddr::new(address, parts.port)],
         Err(_) => (parts.name, parts.port)
@@ -26,12 +49,12 @@ pub fn resolve(url: &str) -> anyhow::Result<(SocketAddr, String, String)> {
     };
     let Some(&first) = addresses.first() else { bail!("{:?} of {url} has no address: check the name", parts.name) };
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, PROBE_LIMIT).is_ok();
-    let address = if addresses.len() == 1 { first } else { addresses.iter().find(accepts).copied().unwrap_or(first) };
-    Ok((address, parts.host.to_owned(), parts.target))
+    Ok(if addresses.len() == 1 { first } else { addresses.iter().find(accepts).copied().unwrap_or(first) })
 }
 
 #[derive(Debug)]
 struct Parts<'a> {
+    is_tls: bool,
     /// Without brackets.
     name: &'a str,
     port: u16,
@@ -42,11 +65,8 @@ struct Parts<'a> {
 
 fn split(url: &str) -> anyhow::Result<Parts<'_>> {
     let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
-    ensure!(
-        !lower.starts_with("https://"),
-        "{url} is https, the driver speaks plain http: measure behind the TLS proxy"
-    );
-    let Some(rest) = lower.starts_with("http://").then(|| &url[7..]) else {
+    let is_tls = lower.starts_with("https://");
+    let Some(rest) = (is_tls || lower.starts_with("http://")).then(|| &url[if is_tls { 8 } else { 7 }..]) else {
         bail!("{url:?} is not an http URL: write http://host:port/path");
     };
     let (host, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -55,13 +75,14 @@ fn split(url: &str) -> anyhow::Result<Parts<'_>> {
         // Without what stands before the @: it holds a password more often than not.
         bail!("the URL of {host} has a user name: leave it out and send an authorization header instead");
     }
-    let (name, port) = split_host(host).with_context(|| format!("failed to read the host of {url}"))?;
+    let default_port = if is_tls { HTTPS_PORT } else { HTTP_PORT };
+    let (name, port) = split_host(host, default_port).with_context(|| format!("failed to read the host of {url}"))?;
     let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-    Ok(Parts { name, port, host, target })
+    Ok(Parts { is_tls, name, port, host, target })
 }
 
 /// `[::1]:80`, `name:80`, `name` → name or address, and port.
-fn split_host(host: &str) -> anyhow::Result<(&str, u16)> {
+fn split_host(host: &str, default_port: u16) -> anyhow::Result<(&str, u16)> {
     let (name, port) = if let Some(rest) = host.strip_prefix('[') {
         let Some((name, port)) = rest.split_once(']') else { bail!("{host:?} has no closing bracket: write [::1]:80") };
         ensure!(name.parse::<Ipv6Addr>().is_ok(), "{name:?} is not an IPv6 address");
@@ -72,7 +93,7 @@ fn split_host(host: &str) -> anyhow::Result<(&str, u16)> {
     };
     ensure!(!name.is_empty(), "there is no host name: write http://host:port/path");
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => DEFAULT_PORT,
+        None if port.is_empty() => default_port,
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
             .parse()
             .ok()
@@ -120,7 +141,8 @@ mod tests {
     #[test]
     fn other_urls_are_refused_with_a_remedy() {
         for (url, says) in [
-            ("https://127.0.0.1/", "plain http"),
+            ("https://127.0.0.1/", "behind the TLS proxy"),
+            ("https://127.0.0.1:0/", "1 to 65535"),
             ("127.0.0.1:3000", "write http://"),
             ("ftp://127.0.0.1", "write http://"),
             ("http://127.0.0.1/#x", "fragment"),

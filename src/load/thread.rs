@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::{Events, Poll};
 use nix::time::{ClockId, clock_gettime};
 
-use super::pool::{ConnectFailure, Pool, Shared, WAKE};
+use super::pool::{ConnectFailure, DEAD_LIMIT, Pool, Shared, WAKE};
 use super::schedule::Schedule;
 use super::tally::Tally;
 
@@ -141,10 +141,11 @@ impl Thread {
         while self.pool.now_ns() < end_ns {
             self.turn_with_ticks(events, &mut tick_ns, end_ns)?;
             if self.is_aborted() {
-                return Ok(self.pool.leave());
+                self.pool.end_early("interrupted".to_owned());
+                break;
             }
             if self.pool.is_dead(&mut dead_since_ns) {
-                self.pool.end_early();
+                self.pool.end_early(format!("no connection was up for {DEAD_LIMIT:?}"));
                 break;
             }
         }

@@ -205,7 +205,7 @@ fn every_key_of_load_json_is_documented() {
         expected: None,
     };
     let config = Config {
-        address,
+        endpoint: address.into(),
         host: address.to_string(),
         connections: 1,
         threads: 1,

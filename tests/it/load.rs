@@ -26,7 +26,7 @@ const WINDOW: Duration = Duration::from_millis(200);
 /// After a window, for what starved connections are still owed.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Longer than any test lasts: a test that hangs ends by this.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 fn get(target: &str) -> Request {
     Request { method: "GET".into(), target: target.into(), headers: Vec::new(), body: Vec::new(), expected: None }
@@ -35,7 +35,7 @@ fn get(target: &str) -> Request {
 /// Four connections over two threads.
 fn config(server: &Server) -> Config {
     Config {
-        address: server.address,
+        endpoint: server.address.into(),
         host: server.address.to_string(),
         connections: 4,
         threads: 2,

@@ -11,6 +11,7 @@ mod floor;
 mod fuzz;
 mod load;
 mod load_command;
+mod load_endpoints;
 mod parity;
 mod peers;
 mod postgres;

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, ensure};
 use headroom::host::{HostCpu, allowed_cpus, keep_to};
 use headroom::interrupt::Interrupt;
-use headroom::load::{self, Condition, Engine, Live, Load, Reason, Report, Window, judge, resolve, text};
+use headroom::load::{self, Condition, Engine, Live, Load, Reason, Report, Trust, Window, judge, locate, text};
 
 use super::{Outcome, print};
 use crate::cli;
@@ -26,13 +26,19 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     ensure!(!args.duration.is_zero(), "-d 0 measures nothing: give a duration such as 10s");
-    let (address, host, target) = resolve(&args.url)?;
+    let trust = match (&args.cacert, args.insecure) {
+        (Some(path), _) => Trust::File(path),
+        (None, true) => Trust::Anyone,
+        (None, false) => Trust::System,
+    };
+    let (endpoint, host, target) = locate(&args.url, args.unix_socket.as_deref(), trust)?;
+    let address = endpoint.to_string();
     let (requests, success_status) = requests::requests(args, &target)?;
     if let Some(cpus) = &args.cpus {
         keep_to_cpus(&cpus.0)?;
     }
     let config = load::Config {
-        address,
+        endpoint,
         host,
         connections: args.connections,
         threads: args.threads,
@@ -50,14 +56,22 @@ pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> an
         engine.run_as(Load { duration: args.warmup, rate: args.rate }, interrupt, &mut |_| {})?;
     }
     if let Some(objective) = &args.capacity {
-        return capacity::run(args, &address.to_string(), objective, &mut engine, interrupt);
+        return capacity::run(args, &address, objective, &mut engine, interrupt);
     }
     let started_at = SystemTime::now();
     let load = Load { duration: args.duration, rate: args.rate };
     let measured = measure(&mut engine, load, interrupt, &mut |live| line.show(live));
     line.clear();
-    let (window, reasons) = measured?;
-    let mut report = Report::new(&args.url, &address.to_string(), args.threads, &window, &reasons);
+    let (interrupted, (window, reasons)) = match measured {
+        Ok(measured) => (None, measured),
+        // What was seen until then is shown all the same; it is not a valid window.
+        Err(error) => {
+            let Some(window) = engine.take_interrupted() else { return Err(error) };
+            let reasons = judge(&window, None);
+            (Some(error), (window, reasons))
+        }
+    };
+    let mut report = Report::new(&args.url, &address, args.threads, &window, &reasons);
     report.failed_if = failures(&args.fail_if, &window);
     if let Some(path) = &args.hdr_log {
         output::write_hdr_log(path, &window, started_at)?;
@@ -68,7 +82,10 @@ pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> an
         let distribution = if args.percentiles { output::percentiles(&window) } else { String::new() };
         print(&format!("{}{distribution}", text::render(&report)))?;
     }
-    Ok(Outcome::good_if(report.valid && report.failed_if.is_empty()))
+    match interrupted {
+        Some(error) => Err(error),
+        None => Ok(Outcome::good_if(report.valid && report.failed_if.is_empty())),
+    }
 }
 
 /// One window and what speaks against it.

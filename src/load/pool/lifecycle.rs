@@ -4,15 +4,13 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mio::Interest;
-use mio::net::TcpStream;
-
 use super::{Phase, Pool, pack};
 use crate::load::ErrorKind;
 use crate::load::connection::State;
 use crate::load::errors::explain_connect;
 use crate::load::http1::{Fault, Framer};
 use crate::load::schedule::Schedule;
+use crate::load::stream::Stream;
 use crate::load::tally::Tally;
 
 /// Handshakes of one thread at a time while opening: more would overrun a short backlog (128 is a common one), and the
@@ -23,7 +21,7 @@ const CONNECT_LIMIT_NS: u64 = 5_000_000_000;
 /// How long a server may take to close what it announced to close. Servers do it with the reply.
 const CLOSE_LIMIT_NS: u64 = 100_000_000;
 /// With no connection up for this long, the window ends: several back-offs have been waited by then.
-const DEAD_LIMIT: Duration = Duration::from_secs(1);
+pub(in crate::load) const DEAD_LIMIT: Duration = Duration::from_secs(1);
 
 /// A socket that is closed within this time of its opening, without a reply, was not closed for being idle.
 pub(super) const FRESH_NS: u64 = 1_000_000_000;
@@ -41,7 +39,7 @@ impl Pool {
     pub(in crate::load) fn begin_opening(&mut self) {
         self.phase = Phase::Opening;
         self.open_failure = None;
-        self.clock();
+        self.opening_since_ns = self.clock();
         for slot in 0..self.connections.len() {
             if let State::Closing { .. } = self.connections[slot].state {
                 self.close(slot, State::Closed);
@@ -59,7 +57,9 @@ impl Pool {
     pub(in crate::load) fn open_more(&mut self) -> bool {
         while self.connecting < OPENING_AT_ONCE {
             let Some(slot) = self.to_open.pop() else { return self.connecting == 0 };
-            self.connect(slot);
+            if !self.connect(slot) {
+                break;
+            }
         }
         false
     }
@@ -183,7 +183,9 @@ impl Pool {
                     self.connect_failed(slot, &io::Error::from_raw_os_error(nix::libc::ETIMEDOUT));
                 }
                 State::Closing { since_ns } if now_ns - since_ns >= CLOSE_LIMIT_NS => self.closed_in_order(slot),
-                State::Down { retry_at_ns } if self.is_sending() && now_ns >= retry_at_ns => self.connect(slot),
+                State::Down { retry_at_ns } if self.is_sending() && now_ns >= retry_at_ns => {
+                    self.connect(slot);
+                }
                 _ => {}
             }
         }
@@ -200,8 +202,8 @@ impl Pool {
     }
 
     /// Notes why the window ends before its time.
-    pub(in crate::load) fn end_early(&mut self) {
-        self.tally.end.ended_early = Some(format!("no connection was up for {DEAD_LIMIT:?}"));
+    pub(in crate::load) fn end_early(&mut self, why: String) {
+        self.tally.end.ended_early = Some(why);
     }
 
     /// Brings the live counts up to date.
@@ -212,37 +214,39 @@ impl Pool {
         (self.told_ok, self.told_errors) = (ok, errors);
     }
 
-    /// Starts a handshake.
-    pub(super) fn connect(&mut self, slot: usize) {
+    /// Starts a handshake; `false` where the server has to accept others first.
+    pub(super) fn connect(&mut self, slot: usize) -> bool {
         let now_ns = self.clock();
         let connection = &mut self.connections[slot];
         connection.generation = connection.generation.wrapping_add(1);
         connection.framer = Framer::default();
         connection.carried = false;
         let token = pack(slot, connection.generation);
-        let opened = TcpStream::connect(self.shared.address).and_then(|mut stream| {
-            stream.set_nodelay(true)?;
-            self.registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
-            Ok(stream)
-        });
-        match opened {
+        match Stream::connect(&self.shared.endpoint, &self.registry, token) {
             Ok(stream) => {
                 self.connections[slot].stream = Some(stream);
                 self.enter(slot, State::Connecting { since_ns: now_ns });
             }
+            // A Unix socket says at once that its backlog is full, where TCP tries again by itself.
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    && self.phase == Phase::Opening
+                    && now_ns - self.opening_since_ns < CONNECT_LIMIT_NS =>
+            {
+                self.to_open.push(slot);
+                return false;
+            }
             Err(error) => self.connect_failed(slot, &error),
         }
+        true
     }
 
     /// An event on a handshake: done, failed, or not yet decided.
     pub(super) fn finish_connect(&mut self, slot: usize) {
-        let Some(stream) = &self.connections[slot].stream else { return };
-        let outcome = match stream.take_error() {
-            Ok(None) => stream.peer_addr().map(|_| ()),
-            Ok(Some(error)) | Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(()) => {
+        let Some(stream) = &mut self.connections[slot].stream else { return };
+        match stream.finish_connect() {
+            Ok(false) => {}
+            Ok(true) => {
                 let now_ns = self.clock();
                 if let State::Connecting { since_ns } = self.connections[slot].state {
                     self.connect_times.saturating_record(now_ns - since_ns);
@@ -251,7 +255,6 @@ impl Pool {
                 self.enter(slot, State::Idle);
                 self.shared.connected.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
             Err(error) => self.connect_failed(slot, &error),
         }
     }

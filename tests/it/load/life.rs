@@ -18,7 +18,8 @@ fn a_refused_connection_stops_the_start_with_count_errno_and_remedy() {
     let server = Server::start(|_, _| {});
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error =
-        Engine::start(Config { address: free, connections: 7, ..config(&server) }, &Interrupt::default()).unwrap_err();
+        Engine::start(Config { endpoint: free.into(), connections: 7, ..config(&server) }, &Interrupt::default())
+            .unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(

@@ -1,6 +1,6 @@
 //! A server on a raw socket whose every byte a test decides. It ends, and joins its threads, when dropped.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -125,7 +125,11 @@ impl Reply {
 }
 
 /// Answers every request of a connection (with its number there and its bytes) until the driver or `reply` ends it.
-pub(crate) fn exchange(stream: &mut TcpStream, seen: &Seen, mut reply: impl FnMut(u64, &str) -> Option<Reply>) {
+pub(crate) fn exchange(
+    stream: &mut (impl Read + Write),
+    seen: &Seen,
+    mut reply: impl FnMut(u64, &str) -> Option<Reply>,
+) {
     let mut number = 0;
     while let Some(request) = read_request(stream) {
         seen.requests.fetch_add(1, Ordering::SeqCst);
@@ -138,7 +142,7 @@ pub(crate) fn exchange(stream: &mut TcpStream, seen: &Seen, mut reply: impl FnMu
 }
 
 /// One request with its body; `None` at the end of the connection.
-pub(crate) fn read_request(stream: &mut TcpStream) -> Option<String> {
+pub(crate) fn read_request(stream: &mut impl Read) -> Option<String> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&bytes);
