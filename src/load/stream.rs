@@ -63,6 +63,16 @@ impl Stream {
         }
     }
 
+    /// What to say where it took too long.
+    pub(super) fn took_too_long(&self) -> io::Error {
+        match self {
+            Self::Tls(tls) if tls.socket.connected().is_ok() => {
+                io::Error::new(ErrorKind::TimedOut, "no answer in time")
+            }
+            _ => io::Error::from_raw_os_error(nix::libc::ETIMEDOUT),
+        }
+    }
+
     #[inline]
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

@@ -99,7 +99,7 @@ fn https_bodies_longer_than_a_tls_record_count() {
     let https = Https::start(Box::leak(reply.into_boxed_str()));
     let (code, text) = load(&[&https.url(), "-c", "2", "-d", "300ms", "-k", "-b", &"q".repeat(100_000)]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("VALID") && https.server.connections() == 3, "{text}");
+    assert!(text.contains("VALID") && !text.contains("INVALID"), "{text}");
 }
 
 #[test]
@@ -205,5 +205,5 @@ fn an_interrupted_window_is_shown_as_invalid() {
     child.0.stdout.take().expect("piped").read_to_string(&mut text).expect("UTF-8");
     BufReader::new(child.0.stderr.take().expect("piped")).read_line(&mut said).expect("UTF-8");
     assert_eq!(child.0.wait().expect("it ends").code(), Some(130), "{text}{said}");
-    assert!(text.contains("requests/s") && text.contains("INVALID") && text.contains("interrupted"), "{text}");
+    assert!(text.contains("Requests/sec") && text.contains("INVALID") && text.contains("interrupted"), "{text}");
 }
