@@ -142,9 +142,9 @@ pub(crate) struct Load {
     /// Driver threads, each with one event loop
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
-    /// How long to measure: 500ms, 10s, 2m, 1h; a plain number is seconds
-    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub(crate) duration: Duration,
+    /// How long to measure: 500ms, 10s, 2m, 1h; a plain number is seconds [default: 10s, 1s with --capacity]
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    pub(crate) duration: Option<Duration>,
     /// How long to send before that without measuring
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
     pub(crate) warmup: Duration,
@@ -167,7 +167,7 @@ pub(crate) struct Load {
     /// was due
     #[arg(long, value_name = "N", value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// Search the highest rate that keeps an objective such as 'p99<10ms'; -d is the length of each window
+    /// Search the rate that keeps an objective such as 'p99<10ms' in half of the windows, each -d long; under two minutes
     #[arg(long, value_name = "OBJECTIVE", value_parser = Condition::objective, conflicts_with_all = ["rate", "fail_if", "hdr_log", "percentiles"])]
     pub(crate) capacity: Option<Condition>,
     /// Exit with 1 where this is true of the window, or cannot be told: p50, p90, p99, p99.9, mean or max with a time
@@ -231,7 +231,7 @@ Examples:
   headroom load http://127.0.0.1:3000/users/{id:1..50000} -c 100 -d 10s
   headroom load http://127.0.0.1:3000/echo -H 'content-type: application/json' -b '{\"n\":{n:1..9}}'
   headroom load http://127.0.0.1:3000 --targets mix.txt --rate 5000 --fail-if 'p99>20ms'
-  headroom load http://127.0.0.1:3000/health --capacity 'p99<10ms' -d 3s
+  headroom load http://127.0.0.1:3000/health --capacity 'p99<10ms'
   headroom load http://127.0.0.1:3000 --route order --json
   headroom load http://localhost/health --unix-socket /run/api.sock
   headroom load https://localhost:8443/health --cacert ca.pem";

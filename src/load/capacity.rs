@@ -1,26 +1,27 @@
 //! The highest rate that keeps an objective: a search over open-loop windows.
 //!
-//! Halving between a rate that kept it and one that did not. Noise of the host only ever makes latency worse, so a rate
-//! counts as kept when one of three windows keeps it, and as lost when all lose.
+//! Near the edge the same rate keeps the objective in one window and loses it in the next, since the host's speed
+//! differs from second to second. So the search is a staircase (up after a window that kept the objective, down after
+//! one that did not) that goes back and forth over the edge until its time is over. The geometric mean of the rates it
+//! visits is the rate that half of the windows keep, and windows of a bad moment move it by one step only.
 
 use std::time::Duration;
 
 use anyhow::bail;
 use serde::Serialize;
 
-use super::{Condition, Engine, LatencySummary, Load, Window};
+use super::staircase::Staircase;
+use super::{Condition, Engine, LatencySummary, Load, Reason, Window};
 use crate::interrupt::Interrupt;
 
 /// How long the closed loop runs that says where to search, after as long a warm-up.
 const CEILING_WINDOW: Duration = Duration::from_secs(2);
-/// The search ends when the rates kept and lost differ by less than this part.
-const RESOLUTION: f64 = 0.02;
-/// Windows at one rate before it counts as lost.
-const ATTEMPTS: usize = 3;
-/// What is taken off a rate that did not keep the objective again when the search was over.
-const STEP_BACK: f64 = 0.97;
-/// How often.
-const STEPS_BACK: usize = 5;
+/// How long the search may take, as far as its windows are not too few then.
+const TIME: Duration = Duration::from_secs(100);
+/// Windows of a search: at least, at most.
+const WINDOWS: (u32, u32) = (24, 100);
+/// Windows with too few requests to tell before the search gives up.
+const UNKNOWN: u32 = 3;
 /// Below this part of the ceiling there is nothing to find.
 const LOWEST_PART: f64 = 0.01;
 
@@ -42,10 +43,12 @@ pub struct Probe {
 pub struct Capacity {
     /// As typed.
     pub objective: String,
-    /// Requests per second of a closed loop over the same connections: no open loop goes beyond it.
+    /// Requests per second of a closed loop over the same connections.
     pub ceiling_per_s: f64,
-    /// The highest rate that kept the objective, found and confirmed; `None` where none did.
+    /// The rate that half of the windows keep; `None` where no rate kept the objective.
     pub capacity_per_s: Option<f64>,
+    /// The lowest and the highest result of the quarters of the search, each taken alone: how far the host moved.
+    pub capacity_range_per_s: Option<[f64; 2]>,
     /// The rate at which the search ended because its windows had too few requests to tell.
     pub unknown_at: Option<f64>,
     /// Every window, in the order they ran: the curve of latency against rate.
@@ -53,7 +56,7 @@ pub struct Capacity {
 }
 
 /// Runs one window and says what speaks against it.
-pub type Run<'r> = dyn FnMut(&mut Engine, Load) -> anyhow::Result<(Window, Vec<String>)> + 'r;
+pub type Run<'r> = dyn FnMut(&mut Engine, Load) -> anyhow::Result<(Window, Vec<Reason>)> + 'r;
 
 /// Searches with windows of `window`; `judge` runs each, `told` hears of it.
 ///
@@ -72,48 +75,42 @@ pub fn search(
     if ceiling_per_s <= 0.0 {
         bail!("the server gave no good reply: look at it with a plain `headroom load` first");
     }
-    let mut probes: Vec<Probe> = Vec::new();
-    let mut keeps = |rate: f64, engine: &mut Engine| -> anyhow::Result<Kept> {
-        for _ in 0..ATTEMPTS {
-            let (probe, kept) = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
-            told(&probe);
-            probes.push(probe);
-            if kept != Kept::No {
-                return Ok(kept);
-            }
-        }
-        Ok(Kept::No)
-    };
-    let (mut kept, mut lost) = (0.0, ceiling_per_s);
-    let mut unknown_at = None;
-    while lost - kept > lost * RESOLUTION && lost > ceiling_per_s * LOWEST_PART {
-        let middle = f64::midpoint(kept, lost).round().max(1.0);
-        if middle <= kept || middle >= lost {
+    let mut staircase = Staircase::new(ceiling_per_s / 2.0);
+    let (mut probes, mut unknown_at) = (Vec::new(), None);
+    let mut unknown = 0;
+    let windows = (TIME.as_secs_f64() / window.as_secs_f64()) as u32;
+    for _ in 0..windows.clamp(WINDOWS.0, WINDOWS.1) {
+        let rate = staircase.rate();
+        if rate < ceiling_per_s * LOWEST_PART || staircase.is_certain() {
             break;
         }
-        match keeps(middle, engine)? {
-            Kept::Yes => kept = middle,
-            Kept::No => lost = middle,
-            // So have those of every lower rate.
+        let (probe, kept) = probe(engine, objective, Load { duration: window, rate: Some(rate) }, judge)?;
+        told(&probe);
+        probes.push(probe);
+        match kept {
+            Kept::Yes => staircase.step(true),
+            Kept::No => staircase.step(false),
+            // Only a higher rate can tell; where those lose, again and again, nothing can.
+            Kept::Unknown if unknown < UNKNOWN => {
+                unknown += 1;
+                staircase.step(true);
+            }
             Kept::Unknown => {
-                unknown_at = Some(middle);
+                unknown_at = Some(rate);
                 break;
             }
         }
     }
-    // Once more: the search keeps the luckiest of its windows.
-    let mut confirmed = None;
-    for _ in 0..STEPS_BACK {
-        if kept <= 0.0 {
-            break;
-        }
-        if keeps(kept, engine)? == Kept::Yes {
-            confirmed = Some(kept);
-            break;
-        }
-        kept *= STEP_BACK;
-    }
-    Ok(Capacity { objective: objective.to_string(), ceiling_per_s, capacity_per_s: confirmed, unknown_at, probes })
+    let was_kept = unknown_at.is_none() && probes.iter().any(|probe| probe.why.is_none());
+    let (capacity_per_s, capacity_range_per_s) = staircase.edge().filter(|_| was_kept).unzip();
+    Ok(Capacity {
+        objective: objective.to_string(),
+        ceiling_per_s,
+        capacity_per_s,
+        capacity_range_per_s,
+        unknown_at,
+        probes,
+    })
 }
 
 /// What a window says of the objective.
@@ -126,9 +123,15 @@ enum Kept {
 }
 
 fn probe(engine: &mut Engine, objective: &Condition, load: Load, judge: &mut Run<'_>) -> anyhow::Result<(Probe, Kept)> {
-    let (window, reasons) = judge(engine, load)?;
-    let (kept, why) = match objective.holds(&window) {
-        _ if !reasons.is_empty() => (Kept::No, Some(reasons.join("; "))),
+    let (window, mut reasons) = judge(engine, load)?;
+    let holds = objective.holds(&window);
+    // The driver's own delay is part of the latency: what holds with it holds without.
+    reasons.retain(|reason| holds != Some(true) || !matches!(reason, Reason::DriverLag { .. }));
+    let (kept, why) = match holds {
+        _ if !reasons.is_empty() => {
+            let texts: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+            (Kept::No, Some(texts.join("; ")))
+        }
         Some(true) => (Kept::Yes, None),
         Some(false) => (Kept::No, Some(objective.found(&window))),
         // Requests without a reply have taken longer than any objective allows.

@@ -21,6 +21,7 @@ mod pool;
 mod report;
 mod schedule;
 mod script;
+mod staircase;
 mod stream;
 mod tally;
 mod target;

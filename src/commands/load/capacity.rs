@@ -1,6 +1,7 @@
 //! `headroom load --capacity 'p99<10ms'`
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use headroom::interrupt::Interrupt;
 use headroom::load::capacity::{Capacity, Probe, search};
@@ -28,13 +29,14 @@ pub(super) fn run(
     address: &str,
     objective: &Condition,
     engine: &mut Engine,
+    window: Duration,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Outcome> {
     if !args.json {
         print(&format!(
             "Searching the highest rate that keeps {objective} @ {}, windows of {:?}\n{}\n",
             args.url,
-            args.duration,
+            window,
             row(["rate", "replies/s", "p50", "p99", "p99.9", "kept"])
         ))?;
     }
@@ -44,11 +46,8 @@ pub(super) fn run(
             let _ = print(&line(probe));
         }
     };
-    let mut judge = |engine: &mut Engine, load| {
-        let (window, reasons) = super::measure(engine, load, interrupt, &mut |_| {})?;
-        Ok((window, reasons.iter().map(ToString::to_string).collect()))
-    };
-    let capacity = search(engine, objective, args.duration, interrupt, &mut judge, &mut told)?;
+    let mut judge = |engine: &mut Engine, load| super::measure(engine, load, interrupt, &mut |_| {});
+    let capacity = search(engine, objective, window, interrupt, &mut judge, &mut told)?;
     if args.json {
         let report = Report {
             format: 1,
@@ -56,7 +55,7 @@ pub(super) fn run(
             address,
             threads: args.threads,
             connections: args.connections,
-            window_s: args.duration.as_secs_f64(),
+            window_s: window.as_secs_f64(),
             capacity: &capacity,
         };
         print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?;
@@ -69,7 +68,15 @@ pub(super) fn run(
 fn summary(capacity: &Capacity) -> String {
     let mut text = format!("A closed loop over the same connections: {:.0} requests/s\n", capacity.ceiling_per_s);
     let found = match capacity.capacity_per_s {
-        Some(rate) => writeln!(text, "Capacity: {rate:.0} requests/s keep {}", capacity.objective),
+        Some(rate) => {
+            let [low, high] = capacity.capacity_range_per_s.unwrap_or([rate, rate]);
+            let objective = &capacity.objective;
+            writeln!(
+                text,
+                "Capacity: {rate:.0} requests/s (quarters of the search: {low:.0} to {high:.0}): half of the windows at this \
+                 rate keep {objective}"
+            )
+        }
         None => writeln!(text, "Capacity: no rate kept {}", capacity.objective),
     };
     found.expect("a string takes everything");

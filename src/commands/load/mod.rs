@@ -21,11 +21,16 @@ use crate::cli;
 /// thousands, rare enough not to cost the driver.
 const CHECK_EVERY: u32 = 64;
 
+/// How long is measured unless told otherwise, and how long each window of a search for the capacity is.
+const WINDOW: Duration = Duration::from_secs(10);
+const SEARCH_WINDOW: Duration = Duration::from_secs(1);
+
 /// Whoever waits for the result does not wait longer than this for replies that a starved connection still owes.
 const DRAIN: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
-    ensure!(!args.duration.is_zero(), "-d 0 measures nothing: give a duration such as 10s");
+    let duration = args.duration.unwrap_or(if args.capacity.is_some() { SEARCH_WINDOW } else { WINDOW });
+    ensure!(!duration.is_zero(), "-d 0 measures nothing: give a duration such as 10s");
     let trust = match (&args.cacert, args.insecure) {
         (Some(path), _) => Trust::File(path),
         (None, true) => Trust::Anyone,
@@ -51,15 +56,15 @@ pub(crate) fn run(args: &cli::Load, is_quiet: bool, interrupt: &Interrupt) -> an
         spins: args.spin,
     };
     let mut engine = Engine::start(config, interrupt)?;
-    let mut line = LiveLine::new(is_quiet || args.json, args.duration);
+    let mut line = LiveLine::new(is_quiet || args.json, duration);
     if !args.warmup.is_zero() {
         engine.run_as(Load { duration: args.warmup, rate: args.rate }, interrupt, &mut |_| {})?;
     }
     if let Some(objective) = &args.capacity {
-        return capacity::run(args, &address, objective, &mut engine, interrupt);
+        return capacity::run(args, &address, objective, &mut engine, duration, interrupt);
     }
     let started_at = SystemTime::now();
-    let load = Load { duration: args.duration, rate: args.rate };
+    let load = Load { duration, rate: args.rate };
     let measured = measure(&mut engine, load, interrupt, &mut |live| line.show(live));
     line.clear();
     let (interrupted, (window, reasons)) = match measured {

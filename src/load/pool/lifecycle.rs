@@ -180,7 +180,8 @@ impl Pool {
                     self.fail(slot, ErrorKind::Timeout, &detail, 0);
                 }
                 State::Connecting { since_ns } if now_ns - since_ns >= CONNECT_LIMIT_NS => {
-                    let error = connection.stream.as_ref().map_or(io::ErrorKind::TimedOut.into(), Stream::took_too_long);
+                    let error =
+                        connection.stream.as_ref().map_or(io::ErrorKind::TimedOut.into(), Stream::took_too_long);
                     self.connect_failed(slot, &error);
                 }
                 State::Closing { since_ns } if now_ns - since_ns >= CLOSE_LIMIT_NS => self.closed_in_order(slot),
