@@ -117,7 +117,10 @@ mod tests {
                 }
                 let (found, [low, high]) = staircase.edge().expect("an edge");
                 assert!((found / edge - 1.0).abs() < FINE && tried < 45, "{found} for {edge} after {tried}");
-                assert!(low < found * 1.001 && found < high * 1.001 && high / low < 1.0 + 2.0 * FINE, "{low} to {high}");
+                assert!(
+                    low < found * 1.001 && found < high * 1.001 && high / low < 1.0 + 2.0 * FINE,
+                    "{low} to {high}"
+                );
             }
         }
     }
