@@ -5,9 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::framing::{self, Progress, Reply};
+use super::show;
 
 /// One read. Larger than every reply but the large echo.
 const READ_BYTES: usize = 16 * 1024;
+/// Kept of each direction of an exchange.
+const KEPT_BYTES: usize = 4 * 1024;
 /// The shortest timeout a socket takes: zero would mean for ever.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -17,6 +20,34 @@ pub(super) struct Connection {
     stream: TcpStream,
     unread: Vec<u8>,
     ended: bool,
+    transcript: Transcript,
+}
+
+/// The last exchange of a connection, as the bytes were: what a failure shows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Transcript {
+    sent: Vec<u8>,
+    received: Vec<u8>,
+}
+
+impl Transcript {
+    /// Request and reply, each as lines for a reader.
+    pub(super) fn shown(&self) -> (String, String) {
+        (show::lines(&self.sent), show::lines(&self.received))
+    }
+
+    /// What is sent after something came back begins another exchange.
+    fn send(&mut self, bytes: &[u8]) {
+        if !self.received.is_empty() {
+            *self = Self::default();
+        }
+        keep(&mut self.sent, bytes);
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
+    let room = KEPT_BYTES.saturating_sub(kept.len());
+    kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
 impl Connection {
@@ -29,7 +60,7 @@ impl Connection {
             .map_err(|error| format!("no connection to {address}: {}", plain(&error, timeout)))?;
         // The gate sends small pieces on purpose and must not have them collected.
         stream.set_nodelay(true).map_err(|error| format!("no connection to {address}: {error}"))?;
-        Ok(Self { stream, unread: Vec::new(), ended: false })
+        Ok(Self { stream, unread: Vec::new(), ended: false, transcript: Transcript::default() })
     }
 
     /// Sends bytes as they are.
@@ -37,6 +68,7 @@ impl Connection {
     /// # Errors
     /// The server reset the connection or stopped reading.
     pub(super) fn send(&mut self, bytes: &[u8], timeout: Duration) -> Result<(), String> {
+        self.transcript.send(bytes);
         let sent = self.stream.set_write_timeout(Some(timeout.max(SHORTEST)));
         sent.and_then(|()| self.stream.write_all(bytes))
             .map_err(|error| format!("the request could not be sent: {}", plain(&error, timeout)))
@@ -103,6 +135,11 @@ impl Connection {
         true
     }
 
+    /// The last exchange.
+    pub(super) fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
     /// Bytes that came beyond the replies that were asked for.
     pub(super) fn excess(&self) -> usize {
         self.unread.len()
@@ -126,6 +163,7 @@ impl Connection {
         let mut piece = [0; READ_BYTES];
         let read = self.stream.read(&mut piece)?;
         self.unread.extend_from_slice(&piece[..read]);
+        keep(&mut self.transcript.received, &piece[..read]);
         self.ended = read == 0;
         Ok(())
     }

@@ -121,13 +121,36 @@ impl Expect {
         self
     }
 
+    /// What must come back, in one line.
+    pub(super) fn wanted(&self) -> String {
+        let body = match &self.body {
+            Body::Exact(body) => show::line(body),
+            Body::Object => "a JSON object".to_owned(),
+            Body::Names(fields) => format!("a JSON object that names {}", fields.join(", ")),
+            Body::Order(fields) => format!(
+                "the stored order of user {} over {} {}, with its id and createdAt",
+                fields.user_id, fields.amount, fields.currency
+            ),
+            Body::Empty => "no body".to_owned(),
+            Body::Any => "any body".to_owned(),
+        };
+        let header = self.header.map_or_else(String::new, |(name, word)| format!(", {name} with {word}"));
+        let media = self.media.name();
+        let gap = if media.is_empty() { "" } else { " " };
+        format!("{}{gap}{media} {body}{header}", self.statuses_or())
+    }
+
+    fn statuses_or(&self) -> String {
+        self.statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" or ")
+    }
+
     /// Compares. An accepted order comes back with what the server chose.
     ///
     /// # Errors
     /// Says in one line what differs, and from which byte on.
     pub(super) fn check(&self, reply: &Reply) -> Result<Option<Confirmed>, String> {
         if !self.statuses.contains(&reply.status) {
-            let wanted = self.statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" or ");
+            let wanted = self.statuses_or();
             return Err(format!("expected status {wanted}, got {} with {}", reply.status, shown_body(reply)));
         }
         let confirmed = self.check_body(reply)?;
@@ -168,17 +191,28 @@ impl Expect {
     fn check_media(&self, reply: &Reply) -> Result<(), String> {
         let found = reply.media_type().unwrap_or_default();
         let json_like = found == "application/json" || (found.starts_with("application/") && found.ends_with("+json"));
-        let (good, wanted) = match self.media {
-            Media::Any => (true, ""),
-            Media::Json => (found == "application/json", "application/json"),
-            Media::JsonLike => (json_like, "application/json or application/…+json"),
-            Media::Problem => (found == "application/problem+json", "application/problem+json"),
+        let good = match self.media {
+            Media::Any => true,
+            Media::JsonLike => json_like,
+            Media::Json | Media::Problem => found == self.media.name(),
         };
         if good {
             return Ok(());
         }
         let got = reply.header("content-type").unwrap_or("none");
-        Err(format!("expected the content type {wanted}, got {got} on status {}", reply.status))
+        Err(format!("expected the content type {}, got {got} on status {}", self.media.name(), reply.status))
+    }
+}
+
+impl Media {
+    /// As a failure names it; empty for any.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Json => "application/json",
+            Self::JsonLike => "application/json or application/…+json",
+            Self::Problem => "application/problem+json",
+        }
     }
 }
 

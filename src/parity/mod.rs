@@ -11,6 +11,7 @@ mod checks;
 mod client;
 mod expect;
 mod framing;
+mod list;
 mod request;
 mod run;
 mod session;
@@ -24,7 +25,8 @@ use std::time::Duration;
 
 use crate::postgres::Database;
 
-pub use run::{Scope, run, run_scope};
+pub use list::{Listed, ListedExchange, list};
+pub use run::{Scope, run, run_only, run_scope};
 pub use text::text;
 
 /// What to check and how far to go.
@@ -65,6 +67,12 @@ pub struct Outcome {
     pub proves: String,
     /// `None` = passed or skipped; else what differed and what was sent, one line.
     pub failure: Option<String>,
+    /// The request it failed at as it was sent, in lines; long ones are cut.
+    #[serde(default)]
+    pub request: Option<String>,
+    /// What came back, likewise.
+    #[serde(default)]
+    pub reply: Option<String>,
     /// Why it does not apply to this run (orders are read back only where the database is known).
     pub skipped: Option<String>,
 }
@@ -74,6 +82,9 @@ pub struct Outcome {
 pub struct Verdict {
     /// Brings the values of this run back.
     pub seed: u64,
+    /// Checks that were not asked for: with any, this is no answer of the gate.
+    #[serde(default)]
+    pub left_out: usize,
     /// Orders the server says it stored for the gate; they are still there.
     pub orders_stored: usize,
     /// One each check.
@@ -141,11 +152,19 @@ mod tests {
 
     fn outcome(level: Level, failure: Option<&str>, skipped: Option<&str>) -> Outcome {
         let (failure, skipped) = (failure.map(str::to_owned), skipped.map(str::to_owned));
-        Outcome { id: "a-b".to_owned(), level, proves: "a is b".to_owned(), failure, skipped }
+        Outcome {
+            id: "a-b".to_owned(),
+            level,
+            proves: "a is b".to_owned(),
+            failure,
+            request: None,
+            reply: None,
+            skipped,
+        }
     }
 
     fn verdict(outcomes: Vec<Outcome>) -> Verdict {
-        Verdict { seed: u64::MAX, orders_stored: 1, outcomes }
+        Verdict { seed: u64::MAX, left_out: 0, orders_stored: 1, outcomes }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use super::check::{Check, Kind};
-use super::client::Connection;
+use super::client::{Connection, Transcript};
 use super::session::{Fault, Session};
 use super::values::Values;
 use super::{Level, Options, Outcome, Verdict, checks};
@@ -47,6 +47,15 @@ pub fn run(options: Options<'_>, interrupt: &Interrupt) -> anyhow::Result<Verdic
 /// # Errors
 /// As [`run`].
 pub fn run_scope(options: Options<'_>, scope: Scope, interrupt: &Interrupt) -> anyhow::Result<Verdict> {
+    run_only(options, scope, &[], interrupt)
+}
+
+/// Runs the checks of this scope that one of `only` names: an id, or its first words; none names all. Checks that may
+/// store orders bring the reads along that show whose data is behind the server.
+///
+/// # Errors
+/// As [`run`], and a name that no check has.
+pub fn run_only(options: Options<'_>, scope: Scope, only: &[String], interrupt: &Interrupt) -> anyhow::Result<Verdict> {
     let Scope { seed, strict } = scope;
     interrupt.check()?;
     let (address, allow_writes) = (options.address, options.allow_writes);
@@ -55,7 +64,9 @@ pub fn run_scope(options: Options<'_>, scope: Scope, interrupt: &Interrupt) -> a
     }
     let values = Values::from_seed(seed);
     let mut checks = checks::all(&values, &options.jwt_secret);
+    let all = checks.len();
     checks.retain(|check| strict || check.level == Level::Core);
+    select(&mut checks, only)?;
     // Stable: within a level the order of the tables stays. A strict check may upset a server, so it waits.
     checks.sort_by_key(|check| check.level == Level::Strict);
     let session = Session::new(options, values);
@@ -70,9 +81,29 @@ pub fn run_scope(options: Options<'_>, scope: Scope, interrupt: &Interrupt) -> a
             Err(Fault::Gate(error)) => return Err(error).with_context(|| format!("failed to run {}", check.id)),
         };
         let (id, proves) = (check.id.to_owned(), check.proves.to_owned());
-        outcomes.push(Outcome { id, level: check.level, proves, failure, skipped });
+        let shown = failure.as_ref().and_then(|_| run.session.transcript()).map(Transcript::shown);
+        let (request, reply) = shown.unzip();
+        outcomes.push(Outcome { id, level: check.level, proves, failure, request, reply, skipped });
     }
-    Ok(Verdict { seed, orders_stored: run.session.stored, outcomes })
+    let left_out = all - outcomes.len();
+    Ok(Verdict { seed, left_out, orders_stored: run.session.stored, outcomes })
+}
+
+/// Keeps the checks that one of `only` names, and what those need.
+fn select(checks: &mut Vec<Check>, only: &[String]) -> anyhow::Result<()> {
+    if only.is_empty() {
+        return Ok(());
+    }
+    let is_named = |check: &Check, name: &str| {
+        check.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    if let Some(unknown) = only.iter().find(|name| !checks.iter().any(|check| is_named(check, name))) {
+        bail!("no check is called {unknown}: `headroom parity --list` names them; an id, or its first words");
+    }
+    let asked = |check: &Check| only.iter().any(|name| is_named(check, name));
+    let writes = checks.iter().any(|check| check.kind == Kind::Writes && asked(check));
+    checks.retain(|check| asked(check) || (writes && check.kind == Kind::ShowsData));
+    Ok(())
 }
 
 struct Run<'a> {
@@ -101,7 +132,7 @@ impl Run<'_> {
         if check.kind == Kind::Writes {
             self.may_write()?;
         }
-        self.session.level = check.level;
+        self.session.begin(check.level);
         let result = check.run(&mut self.session);
         self.silent = if matches!(result, Err(Fault::Silent(_))) { self.silent + 1 } else { 0 };
         // Checks of odd framing may all be met with silence by a server that is well: it is asked before it is given up.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::client::Connection;
+use super::client::{Connection, Transcript};
 use super::expect::{Confirmed, Expect};
 use super::framing::Reply;
 use super::request::{Request, get};
@@ -51,6 +51,9 @@ pub(super) struct Session<'a> {
     pub(super) confirmed: Vec<Confirmed>,
     /// Replies of 201 to an order, compared or not: rows that should exist.
     pub(super) stored: usize,
+    /// The exchange that the running check failed at, else its last one.
+    transcript: Option<Transcript>,
+    failed: bool,
     /// Rows in `orders` before the first one.
     pub(super) orders_before: Option<u64>,
 }
@@ -74,6 +77,8 @@ impl<'a> Session<'a> {
             server_errors: Vec::new(),
             confirmed: Vec::new(),
             stored: 0,
+            transcript: None,
+            failed: false,
             orders_before: None,
         }
     }
@@ -115,6 +120,7 @@ impl<'a> Session<'a> {
         let reply = self.reply_on(connection, request)?;
         if connection.excess() > 0 {
             let excess = connection.excess();
+            self.failed = true;
             return Err(Fault::Differs(format!("{excess} bytes came after the reply; sent {}", request.shown())));
         }
         self.compare(request, expect, &reply)?;
@@ -123,9 +129,13 @@ impl<'a> Session<'a> {
 
     /// Reads the reply to `request`, notes what the error checks need, and compares nothing.
     pub(super) fn reply_on(&mut self, connection: &mut Connection, request: &Request) -> Result<Reply, Fault> {
-        let reply = connection
-            .reply(request.is_head(), self.timeout)
-            .map_err(|text| Fault::Silent(format!("{text}; sent {}", request.shown())))?;
+        let reply = connection.reply(request.is_head(), self.timeout);
+        // The first difference of a check is the one that is told.
+        if !self.failed {
+            self.transcript = Some(connection.transcript().clone());
+            self.failed = reply.is_err();
+        }
+        let reply = reply.map_err(|text| Fault::Silent(format!("{text}; sent {}", request.shown())))?;
         self.note(request, &reply);
         Ok(reply)
     }
@@ -137,8 +147,23 @@ impl<'a> Session<'a> {
                 self.confirmed.extend(confirmed);
                 Ok(())
             }
-            Err(text) => Err(Fault::Differs(format!("{text}; sent {}", request.shown()))),
+            Err(text) => {
+                self.failed = true;
+                Err(Fault::Differs(format!("{text}; sent {}", request.shown())))
+            }
         }
+    }
+
+    /// Another check begins, of this level.
+    pub(super) fn begin(&mut self, level: Level) {
+        self.level = level;
+        self.transcript = None;
+        self.failed = false;
+    }
+
+    /// The exchange that the running check failed at, else its last one.
+    pub(super) fn transcript(&self) -> Option<&Transcript> {
+        self.transcript.as_ref()
     }
 
     /// A connection of the check's own.

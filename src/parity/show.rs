@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 /// Bytes of a request or reply shown before it is clipped.
 const SHOWN_BYTES: usize = 160;
+/// Lines of a request or reply shown as sent.
+const SHOWN_LINES: usize = 16;
 /// Bytes shown on each side of the first difference.
 const AROUND_BYTES: usize = 24;
 
@@ -24,6 +26,20 @@ pub(super) fn difference(expected: &[u8], got: &[u8]) -> String {
         format!("{before}{}{after}", escape(&bytes[start.min(end)..end]))
     };
     format!("first difference at byte {common}: expected {}, got {}", window(expected), window(got))
+}
+
+/// Several lines as they were sent, for a reader: line ends as such, each line as [`line`], at most [`SHOWN_LINES`].
+pub(super) fn lines(bytes: &[u8]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (number, piece) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        if number == SHOWN_LINES {
+            lines.push(format!("… ({} bytes)", bytes.len()));
+            break;
+        }
+        let piece = piece.strip_suffix(b"\r\n").or_else(|| piece.strip_suffix(b"\n")).unwrap_or(piece);
+        lines.push(line(piece));
+    }
+    lines.join("\n")
 }
 
 fn escape(bytes: &[u8]) -> String {
@@ -56,6 +72,13 @@ mod tests {
         assert_eq!(line("é\r\n\0\u{feff}".as_bytes()), "é\\r\\n\\u{0}\\u{feff}");
         assert_eq!(line(b"a\xffb"), "a\\xffb");
         assert!(line(&[b'x'; 300]).ends_with("x… (300 bytes)"));
+    }
+
+    #[test]
+    fn lines_end_where_they_ended_and_hide_nothing() {
+        assert_eq!(lines(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n{\0}"), "GET / HTTP/1.1\nhost: a\n\n{\\u{0}}");
+        assert_eq!(lines(b""), "");
+        assert!(lines(&b"a\n".repeat(40)).ends_with("a\n… (80 bytes)"));
     }
 
     #[test]

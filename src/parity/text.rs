@@ -49,7 +49,11 @@ pub fn text(verdict: &Verdict, verbose: bool) -> String {
             entry(&mut text, word, outcome, outcome.skipped.as_deref());
         }
     }
-    let word = if verdict.passed() { "passed" } else { "NOT passed" };
+    let word = match (verdict.left_out, verdict.passed()) {
+        (1.., _) => "not asked",
+        (0, true) => "passed",
+        (0, false) => "NOT passed",
+    };
     let _ = writeln!(text, "gate {word}: {}", summary(verdict));
     text
 }
@@ -79,6 +83,9 @@ fn summary(verdict: &Verdict) -> String {
         strict.passed,
         strict.passed + strict.failed
     );
+    if verdict.left_out > 0 {
+        let _ = write!(line, ", {} left out", verdict.left_out);
+    }
     let skipped = core.skipped + strict.skipped;
     if skipped > 0 {
         let _ = write!(line, ", {skipped} skipped");
@@ -99,6 +106,11 @@ fn entry(text: &mut String, word: &str, outcome: &Outcome, detail: Option<&str>)
     if let Some(detail) = detail {
         let _ = writeln!(text, "        {detail}");
     }
+    for (sign, lines) in [('>', &outcome.request), ('<', &outcome.reply)] {
+        for line in lines.iter().flat_map(|lines| lines.lines()) {
+            let _ = writeln!(text, "{}", format!("          {sign} {line}").trim_end());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +124,8 @@ mod tests {
             level,
             proves,
             failure: failure.map(str::to_owned),
+            request: failure.map(|_| "GET /users/0 HTTP/1.1\nhost: h\n".to_owned()),
+            reply: failure.map(|_| "HTTP/1.1 404 Not Found\n\n{}".to_owned()),
             skipped: skipped.map(str::to_owned),
         }
     }
@@ -119,6 +133,7 @@ mod tests {
     fn mixed() -> Verdict {
         Verdict {
             seed: 7,
+            left_out: 0,
             orders_stored: 31,
             outcomes: vec![
                 outcome("health-body-differs", Level::Core, None, None),
