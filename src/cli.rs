@@ -1,5 +1,7 @@
 //! What can be typed. Only declares; what is typed becomes plain configuration in `commands`.
 
+mod parity;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +9,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use headroom::contract::Route;
 use headroom::load::Condition;
+
+pub(crate) use parity::Parity;
 
 /// How far a Bun or Node HTTP API is from a native ceiling, on the host it will run on.
 #[derive(Debug, Parser)]
@@ -355,28 +359,6 @@ pub(crate) struct Report {
     /// Print the Markdown report instead of writing it beside the record
     #[arg(long)]
     pub(crate) markdown: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Parity {
-    /// `http://host:port` of the server
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
-    /// The database behind the server, prepared by headroom: orders are read back and counted
-    #[arg(long, value_name = "URL")]
-    pub(crate) database_url: Option<String>,
-    /// Post orders although reads do not prove that the data is the contract's
-    #[arg(long)]
-    pub(crate) allow_writes: bool,
-    /// Longest wait for one reply
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
-    pub(crate) timeout: Duration,
-    /// Show passed checks too
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

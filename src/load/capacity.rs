@@ -78,7 +78,8 @@ pub fn search(
     let mut staircase = Staircase::new(ceiling_per_s / 2.0);
     let (mut probes, mut unknown_at) = (Vec::new(), None);
     let mut unknown = 0;
-    let windows = (TIME.as_secs_f64() / window.as_secs_f64()) as u32;
+    let windows = TIME.as_nanos().checked_div(window.as_nanos()).and_then(|windows| u32::try_from(windows).ok());
+    let windows = windows.unwrap_or(u32::MAX);
     for _ in 0..windows.clamp(WINDOWS.0, WINDOWS.1) {
         let rate = staircase.rate();
         if rate < ceiling_per_s * LOWEST_PART || staircase.is_certain() {

@@ -11,9 +11,12 @@ mod checks;
 mod client;
 mod expect;
 mod framing;
+mod junit;
 mod list;
 mod request;
 mod run;
+#[cfg(test)]
+mod sample;
 mod session;
 mod show;
 mod telltale;
@@ -25,8 +28,9 @@ use std::time::Duration;
 
 use crate::postgres::Database;
 
-pub use list::{Listed, ListedExchange, list};
-pub use run::{Scope, run, run_only, run_scope};
+pub use junit::junit;
+pub use list::{Listed, ListedExchange, list, list_text};
+pub use run::{Scope, ensure_named, is_named, run, run_only, run_scope};
 pub use text::text;
 
 /// What to check and how far to go.
@@ -56,6 +60,16 @@ pub enum Level {
     Strict,
 }
 
+impl Level {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Strict => "strict",
+        }
+    }
+}
+
 /// One check's outcome.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
@@ -82,7 +96,7 @@ pub struct Outcome {
 pub struct Verdict {
     /// Brings the values of this run back.
     pub seed: u64,
-    /// Checks that were not asked for: with any, this is no answer of the gate.
+    /// Core checks that were not asked for: with any, this is no answer of the gate.
     #[serde(default)]
     pub left_out: usize,
     /// Orders the server says it stored for the gate; they are still there.
@@ -109,6 +123,12 @@ impl Verdict {
         core.failed == 0 && core.passed > 0
     }
 
+    /// Every check that was asked for and applies passed, of whatever level. A verdict without any has not.
+    pub fn clean(&self) -> bool {
+        let (core, strict) = (self.count(Level::Core), self.count(Level::Strict));
+        core.failed + strict.failed == 0 && core.passed + strict.passed > 0
+    }
+
     /// Passed, failed and skipped checks of a level.
     pub fn count(&self, level: Level) -> Count {
         let mut count = Count::default();
@@ -128,8 +148,8 @@ impl Verdict {
 pub struct Report<'a> {
     /// Version of this format.
     pub format: u32,
-    /// Every core check that applies passed.
-    pub passed: bool,
+    /// Every core check that applies passed; `None` where some were not asked for.
+    pub passed: Option<bool>,
     /// Core checks.
     pub core: Count,
     /// Strict ones.
@@ -142,7 +162,8 @@ pub struct Report<'a> {
 impl<'a> From<&'a Verdict> for Report<'a> {
     fn from(verdict: &'a Verdict) -> Self {
         let (core, strict) = (verdict.count(Level::Core), verdict.count(Level::Strict));
-        Self { format: 1, passed: verdict.passed(), core, strict, verdict }
+        let passed = (verdict.left_out == 0).then(|| verdict.passed());
+        Self { format: 1, passed, core, strict, verdict }
     }
 }
 
@@ -165,6 +186,16 @@ mod tests {
 
     fn verdict(outcomes: Vec<Outcome>) -> Verdict {
         Verdict { seed: u64::MAX, left_out: 0, orders_stored: 1, outcomes }
+    }
+
+    #[test]
+    fn a_strict_failure_is_not_clean_and_passes_all_the_same() {
+        let failed = Some("expected status 404, got 200");
+        let differs = verdict(vec![outcome(Level::Core, None, None), outcome(Level::Strict, failed, None)]);
+        assert!(differs.passed() && !differs.clean());
+        let skipped = verdict(vec![outcome(Level::Strict, None, None), outcome(Level::Core, None, Some("why"))]);
+        assert!(skipped.clean() && !skipped.passed());
+        assert!(!verdict(Vec::new()).clean());
     }
 
     #[test]

@@ -64,9 +64,11 @@ pub fn run_only(options: Options<'_>, scope: Scope, only: &[String], interrupt: 
     }
     let values = Values::from_seed(seed);
     let mut checks = checks::all(&values, &options.jwt_secret);
-    let all = checks.len();
+    let core = |checks: &[Check]| checks.iter().filter(|check| check.level == Level::Core).count();
+    let all = core(&checks);
     checks.retain(|check| strict || check.level == Level::Core);
     select(&mut checks, only)?;
+    let left_out = all - core(&checks);
     // Stable: within a level the order of the tables stays. A strict check may upset a server, so it waits.
     checks.sort_by_key(|check| check.level == Level::Strict);
     let session = Session::new(options, values);
@@ -85,8 +87,20 @@ pub fn run_only(options: Options<'_>, scope: Scope, only: &[String], interrupt: 
         let (request, reply) = shown.unzip();
         outcomes.push(Outcome { id, level: check.level, proves, failure, request, reply, skipped });
     }
-    let left_out = all - outcomes.len();
     Ok(Verdict { seed, left_out, orders_stored: run.session.stored, outcomes })
+}
+
+/// Refuses a name that no check has, before anything is connected to.
+///
+/// # Errors
+/// Names it.
+pub fn ensure_named(only: &[String]) -> anyhow::Result<()> {
+    select(&mut checks::all(&Values::from_seed(0), ""), only)
+}
+
+/// A check goes by its id and by the first words of it: `order-refuses` names all that begin so.
+pub fn is_named(id: &str, name: &str) -> bool {
+    id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Keeps the checks that one of `only` names, and what those need.
@@ -94,13 +108,10 @@ fn select(checks: &mut Vec<Check>, only: &[String]) -> anyhow::Result<()> {
     if only.is_empty() {
         return Ok(());
     }
-    let is_named = |check: &Check, name: &str| {
-        check.id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
-    if let Some(unknown) = only.iter().find(|name| !checks.iter().any(|check| is_named(check, name))) {
-        bail!("no check is called {unknown}: `headroom parity --list` names them; an id, or its first words");
+    if let Some(unknown) = only.iter().find(|name| !checks.iter().any(|check| is_named(check.id, name))) {
+        bail!("no check is called {unknown:?}: `headroom parity --list` names them; an id or its first words will do");
     }
-    let asked = |check: &Check| only.iter().any(|name| is_named(check, name));
+    let asked = |check: &Check| only.iter().any(|name| is_named(check.id, name));
     let writes = checks.iter().any(|check| check.kind == Kind::Writes && asked(check));
     checks.retain(|check| asked(check) || (writes && check.kind == Kind::ShowsData));
     Ok(())

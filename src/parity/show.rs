@@ -28,7 +28,7 @@ pub(super) fn difference(expected: &[u8], got: &[u8]) -> String {
     format!("first difference at byte {common}: expected {}, got {}", window(expected), window(got))
 }
 
-/// Several lines as they were sent, for a reader: line ends as such, each line as [`line`], at most [`SHOWN_LINES`].
+/// Several lines as they were sent, for a reader: line ends as such, each line as [`line()`], at most [`SHOWN_LINES`].
 pub(super) fn lines(bytes: &[u8]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (number, piece) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {

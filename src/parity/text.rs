@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Level, Outcome, Verdict};
+use super::{Count, Level, Outcome, Verdict};
 
 /// Checks named of a failure that many share.
 const NAMED: usize = 3;
@@ -76,15 +76,12 @@ fn by_route(verdict: &Verdict) -> String {
 /// `78 of 78 core checks passed, 41 of 45 strict`, and what else a reader must know.
 fn summary(verdict: &Verdict) -> String {
     let (core, strict) = (verdict.count(Level::Core), verdict.count(Level::Strict));
-    let mut line = format!(
-        "{} of {} core checks passed, {} of {} strict",
-        core.passed,
-        core.passed + core.failed,
-        strict.passed,
-        strict.passed + strict.failed
-    );
+    let mut line = format!("{} of {} core checks passed", core.passed, core.passed + core.failed);
     if verdict.left_out > 0 {
-        let _ = write!(line, ", {} left out", verdict.left_out);
+        let _ = write!(line, " ({} left out)", verdict.left_out);
+    }
+    if strict != Count::default() {
+        let _ = write!(line, ", {} of {} strict", strict.passed, strict.passed + strict.failed);
     }
     let skipped = core.skipped + strict.skipped;
     if skipped > 0 {
@@ -98,11 +95,7 @@ fn summary(verdict: &Verdict) -> String {
 }
 
 fn entry(text: &mut String, word: &str, outcome: &Outcome, detail: Option<&str>) {
-    let level = match outcome.level {
-        Level::Core => "core",
-        Level::Strict => "strict",
-    };
-    let _ = writeln!(text, "{word:<7} {level:<6} {} [{}]", outcome.proves, outcome.id);
+    let _ = writeln!(text, "{word:<7} {:<6} {} [{}]", outcome.level.name(), outcome.proves, outcome.id);
     if let Some(detail) = detail {
         let _ = writeln!(text, "        {detail}");
     }
@@ -115,40 +108,8 @@ fn entry(text: &mut String, word: &str, outcome: &Outcome, detail: Option<&str>)
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::{mixed, outcome};
     use super::*;
-
-    fn outcome(id: &str, level: Level, failure: Option<&str>, skipped: Option<&str>) -> Outcome {
-        let proves = format!("what {id} proves");
-        Outcome {
-            id: id.to_owned(),
-            level,
-            proves,
-            failure: failure.map(str::to_owned),
-            request: failure.map(|_| "GET /users/0 HTTP/1.1\nhost: h\n".to_owned()),
-            reply: failure.map(|_| "HTTP/1.1 404 Not Found\n\n{}".to_owned()),
-            skipped: skipped.map(str::to_owned),
-        }
-    }
-
-    fn mixed() -> Verdict {
-        Verdict {
-            seed: 7,
-            left_out: 0,
-            orders_stored: 31,
-            outcomes: vec![
-                outcome("health-body-differs", Level::Core, None, None),
-                outcome(
-                    "user-accepts-zero",
-                    Level::Core,
-                    Some(r#"expected status 422, got 404 with {"error":"not found"}; sent GET /users/0"#),
-                    None,
-                ),
-                outcome("order-not-stored-as-answered", Level::Core, None, Some("the database is not known")),
-                outcome("user-accepts-leading-zero", Level::Strict, None, None),
-                outcome("health-other-case-answered", Level::Strict, Some("expected status 404, got 200"), None),
-            ],
-        }
-    }
 
     #[test]
     fn failures_come_first_and_a_summary_last() {

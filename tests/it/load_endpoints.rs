@@ -138,11 +138,11 @@ fn a_server_without_tls_and_an_authority_without_certificate_are_named() {
 
 #[test]
 fn a_unix_socket_is_measured() {
+    // More connections than the backlog (128 of std) takes at once.
+    const CONNECTIONS: usize = 300;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("api.sock");
     let listener = UnixListener::bind(&path).expect("bound");
-    // More connections than the backlog (128 of std) takes at once.
-    const CONNECTIONS: usize = 300;
     let acceptor = std::thread::spawn(move || {
         let handlers: Vec<_> = listener
             .incoming()

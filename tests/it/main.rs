@@ -13,6 +13,7 @@ mod load;
 mod load_command;
 mod load_endpoints;
 mod parity;
+mod parity_command;
 mod peers;
 mod postgres;
 mod served;
