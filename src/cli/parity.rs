@@ -1,4 +1,4 @@
-//! `headroom parity`
+//! `headroom parity`.
 
 use std::path::PathBuf;
 use std::time::Duration;
