@@ -32,6 +32,9 @@ pub fn text(verdict: &Verdict, verbose: bool) -> String {
         if alike.len() == 1 || verbose {
             for outcome in alike {
                 entry(&mut text, "FAILED", outcome, Some(failure));
+                if verbose || outcome.level == Level::Core {
+                    exchange(&mut text, outcome);
+                }
             }
         } else {
             let named = alike.iter().take(NAMED).map(|outcome| outcome.id.as_str()).collect::<Vec<_>>().join(", ");
@@ -58,10 +61,11 @@ pub fn text(verdict: &Verdict, verbose: bool) -> String {
     text
 }
 
-/// `health 0 of 3, echo 71 of 71`: core checks failed, by the first word of their ids.
+/// `health 0 of 3, echo 71 of 71`: checks failed, by the first word of their ids; strict ones count once core passes.
 fn by_route(verdict: &Verdict) -> String {
     let mut routes: Vec<(&str, usize, usize)> = Vec::new();
-    for outcome in verdict.outcomes.iter().filter(|outcome| outcome.level == Level::Core) {
+    let counts = |outcome: &&Outcome| verdict.passed() || outcome.level == Level::Core;
+    for outcome in verdict.outcomes.iter().filter(counts) {
         let route = outcome.id.split('-').next().unwrap_or_default();
         let place = routes.iter().position(|(name, ..)| *name == route).unwrap_or_else(|| {
             routes.push((route, 0, 0));
@@ -99,6 +103,10 @@ fn entry(text: &mut String, word: &str, outcome: &Outcome, detail: Option<&str>)
     if let Some(detail) = detail {
         let _ = writeln!(text, "        {detail}");
     }
+}
+
+/// Request and reply as they were.
+fn exchange(text: &mut String, outcome: &Outcome) {
     for (sign, lines) in [('>', &outcome.request), ('<', &outcome.reply)] {
         for line in lines.iter().flat_map(|lines| lines.lines()) {
             let _ = writeln!(text, "{}", format!("          {sign} {line}").trim_end());

@@ -6,3 +6,4 @@ mod catalogue;
 mod install;
 mod running;
 mod servers;
+mod strict;

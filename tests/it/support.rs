@@ -6,6 +6,7 @@
 // Each area takes what it needs of this.
 #![allow(dead_code, reason = "not every area uses every helper")]
 
+use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -42,9 +43,13 @@ pub(crate) fn pinned_postgres() -> Option<PathBuf> {
     peer::pinned_postgres(&bench())
 }
 
-/// State folder of the tests' shared cluster. Under `/var/tmp`, which the user Postgres runs as can reach where root tests.
+/// State folder of the cluster that the test processes of this checkout share: another checkout may pin another Postgres.
+/// Under `/var/tmp`, which the user Postgres runs as can reach where root tests.
 pub(crate) fn test_home() -> PathBuf {
-    PathBuf::from(format!("/var/tmp/headroom-test-{}", nix::unistd::geteuid()))
+    let mut checkout = std::hash::DefaultHasher::new();
+    env!("CARGO_MANIFEST_DIR").hash(&mut checkout);
+    let checkout = checkout.finish() >> u32::BITS;
+    PathBuf::from(format!("/var/tmp/headroom-test-{}-{checkout:08x}", nix::unistd::geteuid()))
 }
 
 /// Options for a cluster in `home`.
