@@ -30,7 +30,7 @@ fn gated(spec: &Spec) -> Verdict {
         log: folder.path().join("log"),
         ready_timeout: PATIENCE,
     };
-    let mut running = Running::start(spec, &launch, &Interrupt::default()).unwrap();
+    let running = Running::start(spec, &launch, &Interrupt::default()).unwrap();
     let mut known = Database::connect(database.url()).unwrap();
     let options = Options {
         address: running.address(),
