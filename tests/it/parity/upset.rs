@@ -92,7 +92,7 @@ fn assert_given_up(verdict: &Verdict, what: &str) {
     assert!(failures[3..].iter().all(|failure| *failure == "not run: the server stopped answering"), "{failures:#?}");
     assert!(!verdict.passed());
     let text = parity::text(verdict, false);
-    assert!(text.lines().count() < 12, "{text}");
+    assert!(text.lines().filter(|line| line.starts_with("FAILED")).count() < 5, "{text}");
 }
 
 #[test]
