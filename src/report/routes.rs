@@ -5,7 +5,7 @@ use super::figures::{Cell, base_of, cpu_headroom, headroom};
 use super::number::{NONE, mib, ms, rate, ratio, us};
 use super::overview::{shown_name, shown_rate};
 use crate::record::{Cores, Record, Server, Window};
-use crate::stats::Ratio;
+use crate::stats::{CONFIDENCE, Ratio};
 
 pub(super) fn write(record: &Record, document: &mut Document) {
     for route in &record.run.settings.routes {
@@ -116,12 +116,17 @@ fn costs(cell: &Cell<'_>) -> [String; 4] {
     ]
 }
 
+/// Says how sure it is.
+fn interval_title() -> String {
+    format!("{:.0} % interval", CONFIDENCE * 100.0)
+}
+
 fn rounds_columns() -> Vec<Column> {
     vec![
         Column::text("base ÷ server, by round"),
         Column::number("headroom"),
         Column::number("min..max"),
-        Column::number("95 % interval"),
+        Column::number(&interval_title()),
         Column::number("rounds won by base"),
         Column::number("CPU headroom min..max").spare(1),
         Column::text("the base is"),

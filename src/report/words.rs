@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use crate::record::Record;
-use crate::stats::VERDICT_ROUNDS;
+use crate::stats::{CONFIDENCE, VERDICT_ROUNDS};
 
 pub(super) fn write(record: &Record, document: &mut Document) {
     document.heading("Words");
@@ -17,7 +17,8 @@ pub(super) fn write(record: &Record, document: &mut Document) {
     ];
     if record.run.settings.rounds > 1 {
         lines.push(format!(
-            "95 % interval: Student's t on the mean log ratio. Words (ahead, behind, no difference) need {VERDICT_ROUNDS} paired rounds"
+            "{:.0} % interval: Student's t on the mean log ratio. Words (ahead, behind, no difference) need {VERDICT_ROUNDS} paired rounds",
+            CONFIDENCE * 100.0
         ));
     }
     document.list(lines);
