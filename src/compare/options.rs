@@ -163,6 +163,7 @@ impl Options {
                 max_steal_share: self.max_steal_share.or(suite.max_steal_share).unwrap_or(MAX_STEAL_SHARE),
                 max_postgres_connections: MAX_POSTGRES_CONNECTIONS,
             },
+            steps: suite.steps_between(&self.servers)?,
         };
         let servers = first_filled(&self.servers, &suite.servers, &[]).to_vec();
         check(&settings, &servers)?;

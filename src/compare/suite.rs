@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Profile;
 use crate::contract::Route;
+use crate::record::Step;
 
 /// One suite. What it leaves out is the profile's.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -39,6 +40,9 @@ pub struct Suite {
     pub max_steal_share: Option<f64>,
     /// Only the contract's examples are sent, as the write-ups did.
     pub fixed_requests: bool,
+    /// `[[step]]`: servers to be compared with each other, in reading order.
+    #[serde(rename = "step")]
+    pub steps: Vec<Step>,
 }
 
 impl Suite {
@@ -54,6 +58,20 @@ impl Suite {
         let path = bench.join("suites").join(format!("{name}.toml"));
         let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
         toml::from_str(&text).with_context(|| format!("failed to understand {}", path.display()))
+    }
+
+    /// The steps of which both servers are measured: all of them, unless other `servers` were asked for.
+    ///
+    /// # Errors
+    /// Names a step between servers that the suite does not have.
+    pub(super) fn steps_between(&self, servers: &[String]) -> anyhow::Result<Vec<Step>> {
+        let known = |step: &Step, servers: &[String]| servers.contains(&step.from) && servers.contains(&step.to);
+        if let Some(unknown) = self.steps.iter().find(|step| !known(step, &self.servers)) {
+            let (from, to) = (&unknown.from, &unknown.to);
+            bail!("the step from {from} to {to} is not between servers of the suite: add them to its servers");
+        }
+        let measured = if servers.is_empty() { &self.servers } else { servers };
+        Ok(self.steps.iter().filter(|step| known(step, measured)).cloned().collect())
     }
 
     /// Names of all suites, sorted.
@@ -87,6 +105,17 @@ mod tests {
             let (settings, servers) = options.resolve(&bench()).unwrap();
             assert_eq!((settings.suite, servers), (Some(name), suite.servers));
         }
+    }
+
+    #[test]
+    fn steps_are_between_servers_that_are_measured() {
+        let text = "servers = ['a', 'b', 'c']\nstep = [{from = 'a', to = 'b', changes = 'x'}, {from = 'b', to = 'c', changes = 'y'}]";
+        let suite: Suite = toml::from_str(text).unwrap();
+        assert_eq!(suite.steps_between(&[]).unwrap().len(), 2);
+        assert_eq!(suite.steps_between(&["b".to_owned(), "c".to_owned()]).unwrap()[0].changes, "y");
+        let lost = Suite { servers: vec!["a".to_owned()], ..suite };
+        assert!(lost.steps_between(&[]).unwrap_err().to_string().contains("from a to b"));
+        assert!(toml::from_str::<Suite>("step = [{from = 'a', to = 'b'}]").is_err());
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod write;
 
 pub use life::{Failure, Life, Stage, Void};
 pub use read::Record;
-pub use run::{Cores, Difference, Gate, Limits, Postgres, Run, Server, Settings};
+pub use run::{Cores, Difference, Gate, Limits, Postgres, Run, Server, Settings, Step};
 pub use window::{CpuPerRequest, Latency, Reason, Window};
 pub use write::{Writer, write_report};
 

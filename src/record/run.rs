@@ -66,6 +66,21 @@ pub struct Settings {
     pub check_every: u32,
     /// What voids a window.
     pub limits: Limits,
+    /// Of the suite, in reading order; those that follow each other are multiplied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+}
+
+/// Two servers that a suite wants compared, so that a difference between far ones is split into its parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Before.
+    pub from: String,
+    /// After.
+    pub to: String,
+    /// What the second one does otherwise, in a few words.
+    pub changes: String,
 }
 
 /// What voids a window.

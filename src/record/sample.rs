@@ -80,6 +80,7 @@ pub(crate) fn run(servers: Vec<Server>, routes: &[&str], profile: &str, rounds: 
             seed: Some(1),
             check_every: 100,
             limits: Limits { max_foreign_cpu_share: 0.05, max_steal_share: 0.02, max_postgres_connections: 10 },
+            steps: Vec::new(),
         },
         servers,
         host: json!({"cpu_model": "Example CPU", "cpus_allowed": 2, "kernel": "6.1.0", "memory_bytes": 8_589_934_592_u64}),

@@ -3,8 +3,7 @@
 use super::document::{Column, Document, Table};
 use super::figures::{Cell, headroom};
 use super::number::{NONE, ratio};
-use crate::record::{Record, Server};
-use crate::stats::Ratio;
+use crate::record::{self, Record, Server};
 
 /// What a step changes; `to` stands earlier in the run's list than `from`.
 #[derive(Debug, PartialEq)]
@@ -16,33 +15,86 @@ pub(super) struct Step<'a> {
 
 pub(super) fn write(record: &Record, document: &mut Document) {
     let steps = steps(&record.run.servers);
-    if steps.is_empty() {
-        return;
-    }
-    let routes = &record.run.settings.routes;
     for &connections in &record.run.settings.connections {
-        let mut columns = vec![Column::text("from → to"), Column::text("changes")];
-        columns.extend(routes.iter().map(|route| Column::number(route)));
-        let mut table = Table { columns, rows: Vec::new() };
-        for step in &steps {
-            let ratios = routes.iter().map(|route| {
-                let of = |server: &Server| Cell::of(record, &server.name, route, connections);
-                headroom(&of(step.to), &of(step.from))
-            });
-            let ratios: Vec<Option<Ratio>> = ratios.collect();
-            if ratios.iter().any(Option::is_some) {
-                let mut row = vec![format!("{} → {}", step.from.name, step.to.name), step.layer.to_owned()];
-                row.extend(ratios.iter().map(|r| r.map_or_else(|| NONE.to_owned(), |r| ratio(r.mean))));
-                table.rows.push(row);
+        let mut found = table(record);
+        for Step { from, to, layer } in &steps {
+            found.rows.extend(row(record, (from, to), connections, format!("{} → {}", from.name, to.name), layer));
+        }
+        let mut asked = table(record);
+        for chain in chains(&record.run.settings.steps) {
+            chain_rows(record, &chain, connections, &mut asked);
+        }
+        for (table, what) in [(asked, "the suite asks for"), (found, "of equal cores that differ in one layer")] {
+            if !table.rows.is_empty() {
+                document.heading(format!("Steps, {connections} connections"));
+                document.paragraph(format!("Requests per second after ÷ before, between servers {what}."));
+                document.table(table);
             }
         }
-        if table.rows.is_empty() {
-            continue;
-        }
-        document.heading(format!("Steps, {connections} connections"));
-        document.paragraph("Requests per second after ÷ before, where two servers of equal cores differ in one layer.");
-        document.table(table);
     }
+}
+
+fn table(record: &Record) -> Table {
+    let mut columns = vec![Column::text("from → to"), Column::text("changes")];
+    columns.extend(record.run.settings.routes.iter().map(|route| Column::number(route)));
+    Table { columns, rows: Vec::new() }
+}
+
+/// Nothing where no route has a ratio.
+fn row(
+    record: &Record,
+    (from, to): (&Server, &Server),
+    connections: u32,
+    title: String,
+    changes: &str,
+) -> Option<Vec<String>> {
+    let ratios = ratios(record, from, to, connections);
+    ratios.iter().any(Option::is_some).then(|| [title, changes.to_owned()].into_iter().chain(texts(&ratios)).collect())
+}
+
+/// One a route.
+fn ratios(record: &Record, from: &Server, to: &Server, connections: u32) -> Vec<Option<f64>> {
+    let of = |server: &Server, route: &str| Cell::of(record, &server.name, route, connections);
+    let ratio = |route: &String| headroom(&of(to, route), &of(from, route)).map(|ratio| ratio.mean);
+    record.run.settings.routes.iter().map(ratio).collect()
+}
+
+fn texts(ratios: &[Option<f64>]) -> impl Iterator<Item = String> {
+    ratios.iter().map(|value| value.map_or_else(|| NONE.to_owned(), ratio))
+}
+
+/// The steps of a chain, their product, and the ratio of its ends measured directly: the two differ where rounds are void
+/// in one row and not in another, and say by their distance how far the steps can be trusted.
+fn chain_rows(record: &Record, chain: &[&record::Step], connections: u32, table: &mut Table) {
+    let server = |name: &str| record.run.servers.iter().find(|server| server.name == name);
+    // A ratio never mixes cores: such a step is a mistake of the suite and has no row.
+    let between = |from: &str, to: &str| server(from).zip(server(to)).filter(|(from, to)| from.cores == to.cores);
+    let mut product: Vec<Option<f64>> = vec![Some(1.0); record.run.settings.routes.len()];
+    for step in chain {
+        let Some((from, to)) = between(&step.from, &step.to) else { return };
+        let title = format!("{} → {}", from.name, to.name);
+        table.rows.extend(row(record, (from, to), connections, title, &step.changes));
+        let ratios = ratios(record, from, to, connections);
+        product.iter_mut().zip(ratios).for_each(|(product, ratio)| *product = product.zip(ratio).map(|(a, b)| a * b));
+    }
+    let (Some(first), Some(last)) = (chain.first(), chain.last()) else { return };
+    let Some((from, to)) = between(&first.from, &last.to).filter(|_| chain.len() > 1) else { return };
+    let title = |what: &str| [format!("· {what}"), format!("{} → {}", from.name, to.name)];
+    table.rows.push(title("product").into_iter().chain(texts(&product)).collect());
+    let direct = ratios(record, from, to, connections);
+    table.rows.push(title("direct").into_iter().chain(texts(&direct)).collect());
+}
+
+/// Steps of which each begins where the one before ended.
+pub(super) fn chains(steps: &[record::Step]) -> Vec<Vec<&record::Step>> {
+    let mut chains: Vec<Vec<&record::Step>> = Vec::new();
+    for step in steps {
+        match chains.last_mut().filter(|chain| chain.last().is_some_and(|last| last.to == step.from)) {
+            Some(chain) => chain.push(step),
+            None => chains.push(vec![step]),
+        }
+    }
+    chains
 }
 
 /// Every pair that differs in exactly one layer.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::record::sample::{life, native, peer, record, run, window};
-use crate::record::{Cores, CpuPerRequest, Difference, Failure, Gate, Latency, Life, Reason, Server, Stage, Window};
+use crate::record::{
+    Cores, CpuPerRequest, Difference, Failure, Gate, Latency, Life, Reason, Server, Stage, Step, Window,
+};
 
 fn servers() -> Vec<Server> {
     vec![
@@ -202,6 +204,25 @@ fn a_step_changes_one_layer() {
     let names: Vec<(&str, &str, &str)> =
         steps::steps(&servers).iter().map(|s| (s.from.name.as_str(), s.to.name.as_str(), s.layer)).collect();
     assert_eq!(names, [("native-sqlx", "native", "driver"), ("elysia-bun", "elysia-bun-sql", "driver")]);
+}
+
+#[test]
+fn steps_of_a_suite_multiply_into_the_overall_ratio() {
+    let step = |from: &str, to: &str| Step { from: from.to_owned(), to: to.to_owned(), changes: "a layer".to_owned() };
+    let mut record = ten_rounds();
+    record.run.settings.steps = vec![
+        step("express-node", "elysia-bun"),
+        step("elysia-bun", "elysia-bun-sql"),
+        step("native-sqlx", "native"),
+        step("native", "native-all"),
+    ];
+    assert_eq!(steps::chains(&record.run.settings.steps).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
+    // A void round leaves the product and the direct ratio with other rounds.
+    void(edit(&mut record, "elysia-bun", "user"), "steal", "3 % of the host was stolen");
+    let text = markdown(&record);
+    let from = text.find("## Steps").unwrap();
+    let to = from + text[from..].find("between servers of equal cores").unwrap();
+    insta::assert_snapshot!(text[from..to].trim_end());
 }
 
 #[test]
