@@ -17,7 +17,7 @@ pub use life::{Failure, Life, Stage, Void};
 pub use read::Record;
 pub use run::{Cores, Difference, Gate, Limits, Postgres, Run, Server, Settings, Step};
 pub use window::{CpuPerRequest, Latency, Reason, Window};
-pub use write::{Writer, write_report};
+pub use write::{Writer, replace_document, write_report};
 
 /// Version of the rows. Raised when a key changes its meaning or goes away; new keys alone do not raise it.
 pub const SCHEMA: u32 = 1;

@@ -89,6 +89,14 @@ pub fn write_report(dir: &Path, text: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+/// Replaces a document that shows a record, whole or not at all.
+///
+/// # Errors
+/// Names the file that cannot be written.
+pub fn replace_document(path: &Path, text: &str) -> anyhow::Result<()> {
+    replace(path, text.as_bytes())
+}
+
 fn append(file: &mut File, row: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(row)?;
     line.push(b'\n');

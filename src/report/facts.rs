@@ -6,6 +6,9 @@ use super::document::{Column, Document, Table};
 use super::number::{mib, percent, seconds};
 use crate::record::{Record, Server};
 
+/// Of a commit: enough to find it.
+const COMMIT_DIGITS: usize = 12;
+
 pub(super) fn opening(record: &Record, document: &mut Document) {
     let run = &record.run;
     let settings = &run.settings;
@@ -38,6 +41,37 @@ pub(super) fn opening(record: &Record, document: &mut Document) {
              `headroom compare --resume` with this folder goes on"
         ));
     }
+}
+
+/// `2026-01-02 03:04 UTC, headroom 0.1.0 (0123456789ab), standard profile, 10 rounds of 1 s + 3 s`.
+pub(super) fn when_and_how(record: &Record) -> String {
+    let (run, settings) = (&record.run, &record.run.settings);
+    let commit = run.git_commit.as_deref().map_or_else(String::new, |commit| {
+        let changes = if commit.ends_with("+changes") { "+changes" } else { "" };
+        format!(" ({}{changes})", commit.chars().take(COMMIT_DIGITS).collect::<String>())
+    });
+    let suite = settings.suite.as_deref().map_or_else(String::new, |suite| format!("suite {suite}, "));
+    format!(
+        "{} UTC, headroom {}{commit}, {suite}{} profile, {} round{} of {} s + {} s",
+        run.started_at.strftime("%Y-%m-%d %H:%M"),
+        run.headroom_version,
+        settings.profile,
+        settings.rounds,
+        if settings.rounds == 1 { "" } else { "s" },
+        seconds(settings.warmup_s),
+        seconds(settings.window_s),
+    )
+}
+
+/// `AMD EPYC, 2 of 2 CPUs, kvm, Linux 6.1`, as far as it is known.
+pub(super) fn host_line(record: &Record) -> String {
+    let text = |key: &str| record.run.host.get(key).and_then(Value::as_str).map(str::to_owned);
+    let number = |key: &str| record.run.host.get(key).and_then(Value::as_u64);
+    let cpus = number("allowed_cpu_count").zip(number("logical_cpus")).map(|(may, has)| format!("{may} of {has} CPUs"));
+    let kernel = text("kernel").map(|kernel| format!("Linux {}", kernel.trim_start_matches("Linux ")));
+    let parts = [text("cpu_model"), cpus, text("virtualisation"), kernel];
+    let known: Vec<String> = parts.into_iter().flatten().collect();
+    if known.is_empty() { "host unknown".to_owned() } else { known.join(", ") }
 }
 
 /// Cells of servers that can be measured at all.

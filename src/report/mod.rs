@@ -2,6 +2,7 @@
 //!
 //! [`document`](self) decides what is said, once; `terminal` and `markdown` only decide how it looks.
 
+mod beside;
 mod costs;
 mod document;
 mod facts;
@@ -16,6 +17,8 @@ mod terminal;
 mod tests;
 mod trouble;
 mod words;
+
+pub use beside::Named;
 
 use crate::record::Record;
 use document::Document;
@@ -56,6 +59,31 @@ pub fn markdown(record: &Record) -> String {
     facts::conditions(record, &mut document);
     words::write(record, &mut document);
     markdown::render(&document)
+}
+
+/// Requests per second and headrooms with where and how they were measured, as Markdown to be put into another document.
+pub fn summary(record: &Record) -> String {
+    let mut document = Document::default();
+    document.paragraph(format!("{}; {}.", facts::when_and_how(record), facts::host_line(record)));
+    trouble::debug_build(record, &mut document);
+    trouble::busy_host(record, &mut document);
+    trouble::loosened_limits(record, &mut document);
+    overview::write(record, &mut document);
+    markdown::render(&document)
+}
+
+/// Several records side by side, as Markdown.
+pub fn beside_markdown(records: &[Named<'_>]) -> String {
+    let mut document = Document::default();
+    beside::write(records, &mut document);
+    markdown::render(&document)
+}
+
+/// The same for a terminal.
+pub fn beside_terminal(records: &[Named<'_>], look: Look) -> String {
+    let mut document = Document::default();
+    beside::write(records, &mut document);
+    terminal::render(&document, look)
 }
 
 fn findings(record: &Record, document: &mut Document) {

@@ -226,6 +226,22 @@ fn steps_of_a_suite_multiply_into_the_overall_ratio() {
 }
 
 #[test]
+fn records_stand_side_by_side_and_are_never_divided_by_each_other() {
+    let mut other = ten_rounds();
+    other.run.host = serde_json::json!({ "cpu_model": "Another CPU", "logical_cpus": 8, "allowed_cpu_count": 4 });
+    other.run.servers.retain(|server| server.name != "elysia-bun");
+    other.run.servers.push(peer("fastify-node", "node", "fastify", "postgres.js"));
+    other.windows.retain(|window| window.route != "health" || window.server != "express-node");
+    let text = beside_markdown(&[("here", &one_round()), ("there", &other)]);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_summary_is_the_first_table_with_where_it_comes_from() {
+    insta::assert_snapshot!(summary(&ten_rounds()));
+}
+
+#[test]
 fn a_round_counts_in_a_ratio_only_where_both_are_valid() {
     let mut record = ten_rounds();
     void(edit(&mut record, "native", "user"), "steal", "3 % of the host was stolen");
