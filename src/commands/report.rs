@@ -38,8 +38,8 @@ fn side_by_side(args: &cli::Report) -> anyhow::Result<Outcome> {
     if (1..names.len()).any(|index| names[..index].contains(&names[index])) {
         names = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
     }
-    let named: Vec<Named<'_>> = names.iter().map(String::as_str).zip(&records).collect();
-    let text = if args.markdown { report::beside_markdown(&named) } else { report::beside_terminal(&named, look()) };
+    let pairs: Vec<Named<'_>> = names.iter().map(String::as_str).zip(&records).collect();
+    let text = if args.markdown { report::beside_markdown(&pairs) } else { report::beside_terminal(&pairs, look()) };
     print(&text)?;
     Ok(Outcome::Good)
 }
