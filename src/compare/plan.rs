@@ -1,7 +1,7 @@
 //! In which order cells are measured, and how long that takes. Pure.
 //!
-//! Every server comes once a round, with all its cells in one life. The order of servers and that of routes and connections
-//! rotate from round to round, so that no row always follows the same one.
+//! Every server comes once a round, with all its cells in one life. The orders of servers, routes and connections are
+//! balanced over the rounds, so that nobody gains by whom it follows or by how warm the host is.
 
 use std::time::Duration;
 
@@ -48,10 +48,10 @@ impl Plan {
         let routes: Vec<Route> = settings.routes.iter().filter_map(|route| route.parse().ok()).collect();
         let mut turns = Vec::new();
         for round in 1..=settings.rounds {
-            for server in rotated(servers, round) {
+            for server in balanced(servers, round) {
                 let mut cells = Vec::new();
-                for &route in rotated(&routes, round) {
-                    for &connections in rotated(&settings.connections, round) {
+                for &route in balanced(&routes, round) {
+                    for &connections in balanced(&settings.connections, round) {
                         cells.push(Cell { round, server: server.clone(), route, connections });
                     }
                 }
@@ -98,10 +98,20 @@ impl Cell {
     }
 }
 
-/// The items from the round's own start on, then those before it.
-fn rotated<T>(items: &[T], round: u32) -> impl Iterator<Item = &T> {
-    let start = (round as usize - 1) % items.len().max(1);
-    items[start..].iter().chain(&items[..start])
+/// The order of a round, from 1: that of every second one is the order before it reversed, so that after an even number of
+/// rounds each item came before each other one equally often. The odd ones step through a design of Williams (Australian
+/// Journal of Scientific Research A 2, 1949): over `n` rounds of an even number of items, or `2n` of an odd one, each is
+/// also in each place equally often, and directly after each other one.
+fn balanced<T>(items: &[T], round: u32) -> Vec<&T> {
+    let n = items.len();
+    let (step, reversed) = ((round as usize - 1) / 2, round % 2 == 0);
+    // 0, 1, n − 1, 2, n − 2, …: every distance between neighbours occurs once.
+    let zigzag = |place: usize| if place % 2 == 1 { place.div_ceil(2) } else { n - place / 2 };
+    let mut order: Vec<&T> = (0..n).map(|place| &items[(zigzag(place) + step) % n]).collect();
+    if reversed {
+        order.reverse();
+    }
+    order
 }
 
 #[cfg(test)]
@@ -132,25 +142,56 @@ mod tests {
     }
 
     #[test]
-    fn servers_and_routes_rotate() {
+    fn every_second_round_reverses_the_one_before() {
         let plan = Plan::of(&settings(4, &[100]), &servers());
         let order: Vec<&str> = plan.turns.iter().map(|turn| turn.server.as_str()).collect();
-        assert_eq!(order[..3], ["native", "elysia", "express"]);
-        assert_eq!(order[3..6], ["elysia", "express", "native"]);
-        assert_eq!(order[9..], ["native", "elysia", "express"]);
-        let routes: Vec<&str> = plan.turns[3].cells.iter().map(|cell| cell.route.name()).collect();
-        assert_eq!(routes, ["user", "order", "cpu", "health"]);
+        assert_eq!(order[..6], ["native", "elysia", "express", "express", "elysia", "native"]);
+        assert_eq!(order[6..], ["elysia", "express", "native", "native", "express", "elysia"]);
         let firsts: Vec<&str> = plan.turns.iter().step_by(3).map(|turn| turn.cells[0].route.name()).collect();
-        assert_eq!(firsts, ["health", "user", "order", "cpu"]);
+        assert_eq!(firsts, ["health", "order", "user", "cpu"]);
+    }
+
+    /// How often each item came before each other one, and directly before it, over these rounds.
+    fn counts(items: usize, rounds: u32) -> [Vec<Vec<u32>>; 2] {
+        let numbers: Vec<usize> = (0..items).collect();
+        let mut counts = [vec![vec![0; items]; items], vec![vec![0; items]; items]];
+        for order in (1..=rounds).map(|round| balanced(&numbers, round)) {
+            for (place, &&first) in order.iter().enumerate() {
+                order[place + 1..].iter().for_each(|&&later| counts[0][first][later] += 1);
+                order[place + 1..].iter().take(1).for_each(|&&next| counts[1][first][next] += 1);
+            }
+        }
+        counts
     }
 
     #[test]
-    fn over_as_many_rounds_as_servers_each_has_every_place() {
-        let plan = Plan::of(&settings(3, &[100]), &servers());
-        for place in 0..3 {
-            let there: HashSet<&str> =
-                plan.turns.iter().skip(place).step_by(3).map(|turn| turn.server.as_str()).collect();
-            assert_eq!(there.len(), 3, "place {place}");
+    fn each_server_comes_before_each_other_one_equally_often() {
+        for items in 2..=9 {
+            for rounds in 1..=20 {
+                let [before, _] = counts(items, rounds);
+                for (a, b) in (0..items).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                    let apart = before[a][b].abs_diff(before[b][a]);
+                    assert_eq!(apart, rounds % 2, "{a} and {b} of {items} after {rounds} rounds");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn over_a_whole_design_each_has_every_place_and_every_predecessor_equally_often() {
+        for items in 2..=9usize {
+            let rounds = u32::try_from(if items % 2 == 0 { items } else { 2 * items }).unwrap();
+            let [_, directly] = counts(items, rounds);
+            let wanted = if items % 2 == 0 { 1 } else { 2 };
+            for (a, b) in (0..items).flat_map(|a| (0..items).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+                assert_eq!(directly[a][b], wanted, "{a} directly before {b} of {items}");
+            }
+            let numbers: Vec<usize> = (0..items).collect();
+            for place in 0..items {
+                let mut there = vec![0; items];
+                (1..=rounds).for_each(|round| there[*balanced(&numbers, round)[place]] += 1);
+                assert!(there.iter().all(|&times| times == wanted), "place {place} of {items}: {there:?}");
+            }
         }
     }
 
@@ -162,7 +203,7 @@ mod tests {
         assert_eq!(rest.cells(), whole.cells() - 4 - 4 - 1);
         assert_eq!(rest.turns[0].server, "express");
         let left: Vec<&str> = rest.turns[0].cells.iter().map(|cell| cell.route.name()).collect();
-        assert_eq!(left, ["health", "order", "cpu"]);
+        assert_eq!(left, ["health", "cpu", "order"]);
         assert!(whole.without(|_| true).turns.is_empty());
     }
 
@@ -178,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_rotate_is_nothing() {
-        assert_eq!(rotated::<u8>(&[], 5).count(), 0);
+    fn nothing_to_order_is_nothing() {
+        assert!(balanced::<u8>(&[], 5).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! What a record already holds: which cells are finished, how often they were tried, whether a run may go on. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::plan::Cell;
 use crate::contract::Route;
@@ -10,7 +10,8 @@ use crate::record::{Record, Run, Settings};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Attempts {
     tried: BTreeMap<Cell, u32>,
-    valid: BTreeSet<Cell>,
+    /// With the life that the valid window belongs to.
+    valid: BTreeMap<Cell, u32>,
     /// The last life's number.
     pub(super) lives: u32,
 }
@@ -22,7 +23,7 @@ impl Attempts {
             let Ok(route) = window.route.parse::<Route>() else { continue };
             let (round, connections) = (window.round, window.connections);
             let cell = Cell { round, server: window.server.clone(), route, connections };
-            attempts.add(&cell, window.valid);
+            attempts.add(&cell, window.valid, window.life);
             attempts.lives = attempts.lives.max(window.life);
         }
         let lives = record.lives.iter().map(|life| life.life).max().unwrap_or(0);
@@ -31,13 +32,18 @@ impl Attempts {
     }
 
     /// Counts one more window; which one of its cell it is, from 1.
-    pub(super) fn add(&mut self, cell: &Cell, valid: bool) -> u32 {
+    pub(super) fn add(&mut self, cell: &Cell, valid: bool, life: u32) -> u32 {
         if valid {
-            self.valid.insert(cell.clone());
+            self.valid.insert(cell.clone(), life);
         }
         let tried = self.tried.entry(cell.clone()).or_insert(0);
         *tried += 1;
         *tried
+    }
+
+    /// A life ended and voids the windows it had on these routes.
+    pub(super) fn void(&mut self, life: u32, routes: &[String]) {
+        self.valid.retain(|cell, of| *of != life || !routes.iter().any(|route| route == cell.route.name()));
     }
 
     pub(super) fn tried(&self, cell: &Cell) -> u32 {
@@ -46,7 +52,7 @@ impl Attempts {
 
     /// Has a valid window, or had its chances.
     pub(super) fn finished(&self, cell: &Cell, max_attempts: u32) -> bool {
-        self.valid.contains(cell) || self.tried(cell) >= max_attempts
+        self.valid.contains_key(cell) || self.tried(cell) >= max_attempts
     }
 
     pub(super) fn cells_with_result(&self) -> usize {
@@ -159,8 +165,24 @@ mod tests {
         let record = record(a_run(), vec![void(window("native", "user", 1, 6.0), 1)], Vec::new());
         let mut attempts = Attempts::of(&record);
         let cell = Cell { round: 1, server: "native".to_owned(), route: Route::User, connections: 100 };
-        assert_eq!((attempts.tried(&cell), attempts.add(&cell, true)), (1, 2));
+        assert_eq!((attempts.tried(&cell), attempts.add(&cell, true, 1)), (1, 2));
         assert!(attempts.finished(&cell, 9));
+    }
+
+    #[test]
+    fn a_life_that_broke_a_rule_gives_its_cells_back() {
+        let mut attempts = Attempts::default();
+        let cell = |route| Cell { round: 1, server: "express-node".to_owned(), route, connections: 100 };
+        for (route, life) in [(Route::Health, 1), (Route::User, 1), (Route::List, 2)] {
+            attempts.add(&cell(route), true, life);
+        }
+        attempts.void(1, &["user".to_owned(), "list".to_owned()]);
+        let finished = [Route::Health, Route::User, Route::List].map(|route| attempts.finished(&cell(route), 2));
+        assert_eq!(finished, [true, false, true]);
+        attempts.add(&cell(Route::User), true, 3);
+        attempts.void(3, &["user".to_owned()]);
+        assert!(attempts.finished(&cell(Route::User), 2), "it had its chances");
+        assert_eq!(attempts.cells_with_result(), 2);
     }
 
     type Change = (fn(&mut Run), &'static str);

@@ -93,6 +93,7 @@ impl<'a> Session<'a> {
     /// All cells of one server in one round. Every life ends the turn or takes an attempt from a cell, so their number is
     /// bounded by cells × attempts.
     fn turn(&mut self, turn: &Turn) -> anyhow::Result<()> {
+        let max_attempts = self.run.settings.max_attempts;
         let mut cells: VecDeque<&Cell> = turn.cells.iter().collect();
         while !cells.is_empty() && !self.given_up(&turn.server) {
             self.interrupt.check()?;
@@ -110,7 +111,10 @@ impl<'a> Session<'a> {
             for void in &row.voids {
                 self.progress
                     .note(&format!("{} round {}: {}: {}", turn.server, turn.round, void.reason.name, void.reason.text));
+                self.attempts.void(row.life, &void.routes);
             }
+            // Also what this life had finished, and lost by how it ended.
+            cells = turn.cells.iter().filter(|cell| !self.attempts.finished(cell, max_attempts)).collect();
         }
         Ok(())
     }
@@ -157,7 +161,7 @@ impl<'a> Session<'a> {
                 self.interrupt.check()?;
             }
             self.writer.append_window(&window)?;
-            self.attempts.add(cell, window.valid);
+            self.attempts.add(cell, window.valid, window.life);
             self.progress.step(&finished_cell(&window, self.run.settings.max_attempts));
             if self.attempts.finished(cell, self.run.settings.max_attempts) {
                 cells.pop_front();
