@@ -42,7 +42,8 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    pub(super) fn between(before: &Sample, after: &Sample) -> Self {
+    /// `interrupts_apart` is [`host::interrupts_apart`].
+    pub(super) fn between(before: &Sample, after: &Sample, interrupts_apart: bool) -> Self {
         let grown = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
         let server = grown(before.server, after.server);
         let postgres = grown(before.postgres, after.postgres);
@@ -52,7 +53,10 @@ impl Spent {
         let all = || Some(busy? + idle? + steal?);
         let share = |part: Option<f64>| part.zip(all()).and_then(|(part, all)| finite(part / all.as_secs_f64()));
         let seconds = |part: Option<Duration>| part.map(|part| part.as_secs_f64());
-        let foreign = || Some(seconds(busy)? - seconds(server)? - seconds(postgres)? - seconds(own)?);
+        // Where the kernel charges interrupts to nobody, those of our own packets would look like somebody's work.
+        let nobodys = if interrupts_apart { host(|h| h.interrupts) } else { Some(Duration::ZERO) };
+        let foreign =
+            || Some(seconds(busy)? - seconds(nobodys)? - seconds(server)? - seconds(postgres)? - seconds(own)?);
         Self {
             server,
             postgres,
@@ -107,7 +111,7 @@ mod tests {
 
     fn sample(server: u64, postgres: u64, own: u64, busy: u64, idle: u64, steal: u64) -> Sample {
         Sample {
-            host: HostCpu { busy: MS(busy), idle: MS(idle), steal: MS(steal) },
+            host: HostCpu { busy: MS(busy), interrupts: MS(busy / 10), idle: MS(idle), steal: MS(steal) },
             server: Some(MS(server)),
             postgres: Some(MS(postgres)),
             own: MS(own),
@@ -127,7 +131,7 @@ mod tests {
         // 8 s of host: 7 busy, 0.6 idle, 0.4 stolen; of the busy ones 3 + 2 + 1 are ours.
         let before = sample(100, 200, 300, 1_000, 2_000, 0);
         let after = sample(3_100, 2_200, 1_300, 8_000, 2_600, 400);
-        let spent = Spent::between(&before, &after);
+        let spent = Spent::between(&before, &after, false);
         close(spent.foreign_share, 1.0 / 8.0);
         close(spent.steal_share, 0.05);
         close(spent.idle_share, 0.075);
@@ -136,6 +140,14 @@ mod tests {
         let names: Vec<&str> = reasons.iter().map(|reason| reason.name.as_str()).collect();
         assert_eq!(names, ["foreign_cpu", "steal"]);
         assert_eq!(reasons[0].text, "12.5 % of the host went to other processes, at most 5.0 % may");
+    }
+
+    #[test]
+    fn interrupts_that_nobody_is_charged_for_are_not_foreign() {
+        // As above: 7 s busy, 0.7 s of them interrupts.
+        let spent = Spent::between(&sample(0, 0, 0, 0, 0, 0), &sample(3_000, 2_000, 1_000, 7_000, 600, 400), true);
+        close(spent.foreign_share, 0.3 / 8.0);
+        close(spent.idle_share, 0.075);
     }
 
     #[test]
@@ -157,18 +169,18 @@ mod tests {
         let before = sample(0, 0, 0, 0, 0, 0);
         let mut after = sample(1_000, 1_000, 0, 8_000, 0, 0);
         after.postgres = None;
-        let spent = Spent::between(&before, &after);
+        let spent = Spent::between(&before, &after, false);
         assert_eq!((spent.foreign_share, spent.postgres), (None, None));
         assert!(spent.reasons(&limits()).is_empty());
         // A tree that lost a process it never reaped has less CPU than before: unknown, not negative.
-        let shrunk = Spent::between(&sample(500, 0, 0, 0, 0, 0), &sample(400, 0, 0, 1_000, 0, 0));
+        let shrunk = Spent::between(&sample(500, 0, 0, 0, 0, 0), &sample(400, 0, 0, 1_000, 0, 0), false);
         assert_eq!((shrunk.server, shrunk.foreign_share), (None, None));
     }
 
     #[test]
     fn a_window_without_length_has_no_shares() {
         let same = sample(1, 1, 1, 1, 1, 1);
-        let spent = Spent::between(&same, &same);
+        let spent = Spent::between(&same, &same, false);
         assert_eq!((spent.foreign_share, spent.steal_share, spent.idle_share), (None, None, None));
     }
 

@@ -115,7 +115,7 @@ fn window(
     let backends = backends.context("failed to count the server's Postgres connections")?;
     life.postgres_connections = life.postgres_connections.max(Some(backends));
 
-    let spent = Spent::between(&before, &after);
+    let spent = Spent::between(&before, &after, host::interrupts_apart());
     let mut row = Window { started_at, ..empty(cell, attempt, life.number) };
     fill_load(&mut row, &seen);
     fill_costs(&mut row, &seen, &spent);

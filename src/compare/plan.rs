@@ -104,7 +104,7 @@ impl Cell {
 /// also in each place equally often, and directly after each other one.
 fn balanced<T>(items: &[T], round: u32) -> Vec<&T> {
     let n = items.len();
-    let (step, reversed) = ((round as usize - 1) / 2, round % 2 == 0);
+    let (step, reversed) = ((round as usize - 1) / 2, round.is_multiple_of(2));
     // 0, 1, n − 1, 2, n − 2, …: every distance between neighbours occurs once.
     let zigzag = |place: usize| if place % 2 == 1 { place.div_ceil(2) } else { n - place / 2 };
     let mut order: Vec<&T> = (0..n).map(|place| &items[(zigzag(place) + step) % n]).collect();
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn over_a_whole_design_each_has_every_place_and_every_predecessor_equally_often() {
         for items in 2..=9usize {
-            let rounds = u32::try_from(if items % 2 == 0 { items } else { 2 * items }).unwrap();
+            let rounds = u32::try_from(if items.is_multiple_of(2) { items } else { 2 * items }).unwrap();
             let [_, directly] = counts(items, rounds);
-            let wanted = if items % 2 == 0 { 1 } else { 2 };
+            let wanted = if items.is_multiple_of(2) { 1 } else { 2 };
             for (a, b) in (0..items).flat_map(|a| (0..items).map(move |b| (a, b))).filter(|(a, b)| a != b) {
                 assert_eq!(directly[a][b], wanted, "{a} directly before {b} of {items}");
             }

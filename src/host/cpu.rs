@@ -12,6 +12,8 @@ use procfs::{CurrentSI as _, KernelStats};
 pub struct HostCpu {
     /// Everything but idle, iowait and steal.
     pub busy: Duration,
+    /// The part of it that went to interrupts, hard and soft. Loopback's packets are delivered in soft ones.
+    pub interrupts: Duration,
     /// Idle and iowait.
     pub idle: Duration,
     /// Taken by the hypervisor.
@@ -37,9 +39,10 @@ impl HostCpu {
     pub fn sample() -> io::Result<Self> {
         let total = KernelStats::current().map_err(|error| io::Error::other(format!("/proc/stat: {error}")))?.total;
         // The time of guests is part of user and nice already.
-        let busy = total.user + total.nice + total.system + total.irq.unwrap_or(0) + total.softirq.unwrap_or(0);
+        let interrupts = total.irq.unwrap_or(0) + total.softirq.unwrap_or(0);
         Ok(Self {
-            busy: ticks(busy),
+            busy: ticks(total.user + total.nice + total.system + interrupts),
+            interrupts: ticks(interrupts),
             idle: ticks(total.idle + total.iowait.unwrap_or(0)),
             steal: ticks(total.steal.unwrap_or(0)),
         })
@@ -76,7 +79,9 @@ mod tests {
     use super::*;
 
     fn sample(busy: u64, idle: u64, steal: u64) -> HostCpu {
-        HostCpu { busy: Duration::from_secs(busy), idle: Duration::from_secs(idle), steal: Duration::from_secs(steal) }
+        let interrupts = Duration::ZERO;
+        let [busy, idle, steal] = [busy, idle, steal].map(Duration::from_secs);
+        HostCpu { busy, interrupts, idle, steal }
     }
 
     #[test]

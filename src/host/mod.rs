@@ -8,6 +8,7 @@ mod cgroup;
 mod cpu;
 mod facts;
 mod files;
+mod interrupts;
 mod process;
 mod tree;
 
@@ -15,5 +16,6 @@ pub use affinity::{allowed_cpus, keep_to, parse_cpus};
 pub use cpu::{CpuShares, HostCpu, own_cpu};
 pub use facts::Facts;
 pub use files::raise_file_limit;
+pub use interrupts::interrupts_apart;
 pub use process::ProcessId;
 pub use tree::{TreeUsage, reset_peak, tree, tree_usage};
