@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use headroom::contract::Route;
+use headroom::report::Threshold;
 
 use super::duration;
 
@@ -60,6 +61,13 @@ pub(crate) struct Compare {
     /// Folder for the record [default: results/TIME-PROFILE]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Print what would be measured and how long it would take, and stop: nothing is installed, started or written
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Exit with 1 where a server serves less than this share of the native requests/s (1 ÷ headroom): `0.5` for every
+    /// server that is not native, `my-server=0.5`, `my-server:user=0.5`; may be repeated
+    #[arg(long, value_name = "[SERVER[:ROUTE]=]SHARE")]
+    pub(crate) fail_below: Vec<Threshold>,
     /// Continue an interrupted record; its settings hold
     #[arg(long, value_name = "DIR", conflicts_with_all = [
         "profile", "suite", "servers", "routes", "connections", "rounds", "warmup", "window", "max_attempts",

@@ -1,14 +1,16 @@
 //! `headroom compare`: measure, then report from the record alone.
 
-use headroom::compare::{self, Options, Profile};
+use headroom::compare::{self, Options, Planned, Profile};
 use headroom::interrupt::Interrupt;
 use headroom::progress::Progress;
 use headroom::record::{self, Record};
-use headroom::report;
+use headroom::report::{self, Threshold};
 use headroom::setup;
 
 use super::{Outcome, look, print};
 use crate::cli;
+
+mod plan;
 
 pub(crate) fn run(args: cli::Compare, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let options = Options {
@@ -32,10 +34,38 @@ pub(crate) fn run(args: cli::Compare, progress: &dyn Progress, interrupt: &Inter
         out: args.out,
         resume: args.resume,
     };
+    let planned = Planned::of(&options)?;
+    let names: Vec<&str> = planned.servers.iter().map(|server| server.name.as_str()).collect();
+    for threshold in &args.fail_below {
+        threshold.ensure_measured(&names, &planned.settings.routes)?;
+    }
+    let text = plan::text(&planned);
+    if args.dry_run {
+        print(&text)?;
+        return Ok(Outcome::Good);
+    }
+    for line in text.lines() {
+        progress.note(line);
+    }
     let finished = compare::run(&options, progress, interrupt)?;
     let record = Record::read(&finished.dir)?;
     let path = record::write_report(&finished.dir, &report::markdown(&record))?;
     print(&report::terminal(&record, look()))?;
     print(&format!("\nreport: {}\nrecord: {}\n", path.display(), finished.dir.display()))?;
-    Ok(Outcome::good_if(finished.good()))
+    let missed = missed(&args.fail_below, &record);
+    for line in &missed {
+        progress.note(line);
+    }
+    Ok(Outcome::good_if(finished.good() && missed.is_empty()))
+}
+
+/// A line for every cell that does not reach what was asked for.
+fn missed(thresholds: &[Threshold], record: &Record) -> Vec<String> {
+    let shares = report::shares(record);
+    let native = |name: &str| record.run.servers.iter().any(|server| server.native && server.name == name);
+    let of = |threshold: &Threshold| -> Vec<String> {
+        let concerned = shares.iter().filter(|share| threshold.concerns(share, native(&share.server)));
+        concerned.filter_map(|share| threshold.missed(share)).collect()
+    };
+    thresholds.iter().flat_map(of).collect()
 }

@@ -9,6 +9,7 @@ mod cell;
 mod facts;
 mod options;
 mod plan;
+mod planned;
 mod resume;
 mod server_life;
 mod session;
@@ -19,11 +20,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use options::{Options, Profile, results_folder};
+pub use planned::Planned;
 pub use suite::Suite;
 
 use crate::host::HostCpu;
 use crate::interrupt::Interrupt;
-use crate::peer::{self, Catalogue, Spec};
+use crate::peer;
 use crate::postgres::{self, Database};
 use crate::progress::Progress;
 use crate::record::{Limits, Record, Run, Settings, Writer};
@@ -68,14 +70,7 @@ pub fn run(options: &Options, progress: &dyn Progress, interrupt: &Interrupt) ->
 fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &Interrupt) -> anyhow::Result<Finished> {
     // Whatever can be refused is refused before anything is installed or started.
     let before = options.resume.as_deref().map(Record::read).transpose()?;
-    let bench = setup::bench_folder(options.setup.bench.as_deref())?;
-    let (settings, names) = match &before {
-        Some(record) => (record.run.settings.clone(), record.run.servers.iter().map(|s| s.name.clone()).collect()),
-        None => options.resolve(&bench)?,
-    };
-    let catalogue = Catalogue::load(&bench)?;
-    let specs = names.iter().map(|name| catalogue.find(name).cloned()).collect::<anyhow::Result<Vec<Spec>>>()?;
-    let dir = options.folder(&settings.profile)?;
+    let Planned { settings, servers: specs, dir, .. } = Planned::after(options, before.as_ref())?;
 
     let home = postgres::default_home();
     let _lock = MeasureLock::take(&home)?;
@@ -92,6 +87,7 @@ fn prepare_and_measure(options: &Options, progress: &dyn Progress, interrupt: &I
     let (writer, run, plan, attempts) = if before.is_some() {
         reopen(&dir, &now)?
     } else {
+        let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
         let plan = Plan::of(&now.settings, &names);
         (Writer::create(&dir, &now)?, now, plan, Attempts::default())
     };

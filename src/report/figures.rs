@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Share;
 use crate::record::{Record, Server, Window};
 use crate::stats::{Ratio, Sample};
 
@@ -58,6 +59,22 @@ pub(super) fn paired(first: &Cell<'_>, second: &Cell<'_>, value: impl Fn(&Window
 /// Requests per second of the base ÷ those of the server.
 pub(super) fn headroom(base: &Cell<'_>, server: &Cell<'_>) -> Option<Ratio> {
     paired(base, server, |window| window.requests_per_s)
+}
+
+/// The inverse of every headroom, by server, route and connections: what a threshold is held against.
+pub(super) fn shares(record: &Record) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for server in &record.run.servers {
+        let Some(base) = base_of(record, server) else { continue };
+        for route in &record.run.settings.routes {
+            for &connections in &record.run.settings.connections {
+                let cell = |server: &Server| Cell::of(record, &server.name, route, connections);
+                let value = headroom(&cell(base), &cell(server)).map(|over| over.mean.recip());
+                shares.push(Share { server: server.name.clone(), route: route.clone(), connections, value });
+            }
+        }
+    }
+    shares
 }
 
 /// CPU per request of server plus Postgres, server ÷ base.

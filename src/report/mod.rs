@@ -15,10 +15,12 @@ mod steps;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod threshold;
 mod trouble;
 mod words;
 
 pub use beside::Named;
+pub use threshold::{Share, Threshold};
 
 use crate::record::Record;
 use document::Document;
@@ -70,6 +72,11 @@ pub fn summary(record: &Record) -> String {
     trouble::loosened_limits(record, &mut document);
     overview::write(record, &mut document);
     markdown::render(&document)
+}
+
+/// What each server reaches of the native row it is divided by.
+pub fn shares(record: &Record) -> Vec<Share> {
+    figures::shares(record)
 }
 
 /// Several records side by side, as Markdown.
